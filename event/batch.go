@@ -1,0 +1,126 @@
+package event
+
+// Syntax is what events of a batch are checked as, on arrival and again when a plugin replaced one.
+type Syntax uint8
+
+// Opaque bytes are not checked; Text is checked for UTF-8; JSON is checked whole.
+const (
+	Opaque Syntax = iota
+	Text
+	JSON
+)
+
+// MaxErrors is how many refused events an answer describes; the rest is only counted (CONTRACT: errors_truncated).
+const MaxErrors = 100
+
+// Batch is the events of one request over one buffer. It is owned by the goroutine that serves the request
+// until Accept returns; whoever needs bytes for longer copies them.
+type Batch struct {
+	Stream string
+	ID     string // batch_id in the answer, 26 characters
+	Syntax Syntax
+
+	Producer    []byte // who sent it: orders events in `source` streams
+	Headers     []Attr // the request's headers, names in lower case, in the order they came
+	TraceParent []byte // W3C traceparent, empty for none
+	Arrived     int64  // unix nanoseconds
+
+	Ack    Level // level asked for, already within the stream's bounds
+	Strict bool  // one rejected event refuses the whole batch
+
+	Key    []byte // key for events that got none (Headgate-Key); meaningful when HasKey
+	HasKey bool
+
+	TableVersion uint64 // routing table by which the events were assigned
+	Chain        string // digest of the plugin chain that processed the batch, empty for none
+
+	Events []Event
+	Errors []Error // the first MaxErrors refused events, in order of their discovery
+
+	Body  []byte // the decoded request body, the buffer that Event.Data points into; reused with the batch
+	arena arena
+}
+
+// Error describes one refused event.
+type Error struct {
+	Index  int // position in the request
+	Offset int // byte in the decoded body
+	Code   Code
+	Detail string
+}
+
+// Counts are the five sums over the verdicts of a batch; they add up to the number of its events.
+type Counts struct{ Accepted, Filtered, Rejected, Duplicates, DeadLettered int }
+
+// Counts sums up the verdicts.
+func (b *Batch) Counts() (c Counts) {
+	for i := range b.Events {
+		switch b.Events[i].Verdict {
+		case Keep:
+			c.Accepted++
+		case Filtered:
+			c.Filtered++
+		case Rejected:
+			c.Rejected++
+		case Duplicate:
+			c.Duplicates++
+		case DeadLettered:
+			c.DeadLettered++
+		}
+	}
+	return c
+}
+
+// Reject refuses event i at the start of its data.
+func (b *Batch) Reject(i int, code Code, detail string) { b.RejectAt(i, 0, code, detail) }
+
+// RejectAt refuses event i; at is the byte within the event that is to blame.
+func (b *Batch) RejectAt(i, at int, code Code, detail string) {
+	e := &b.Events[i]
+	e.Verdict = Rejected
+	if len(b.Errors) < MaxErrors {
+		b.Errors = append(b.Errors, Error{Index: i, Offset: e.Offset + at, Code: code, Detail: detail})
+	}
+}
+
+// Copy returns a copy of p that lives as long as the batch.
+func (b *Batch) Copy(p []byte) []byte { return b.arena.copy(p) }
+
+// Alloc returns n bytes of undefined content that live as long as the batch.
+func (b *Batch) Alloc(n int) []byte { return b.arena.alloc(n) }
+
+// Reset makes b empty for reuse and keeps its memory.
+func (b *Batch) Reset() {
+	clear(b.Events)
+	clear(b.Headers)
+	clear(b.Errors)
+	events, headers, errs, body, arena := b.Events[:0], b.Headers[:0], b.Errors[:0], b.Body[:0], b.arena
+	arena.reset()
+	*b = Batch{Events: events, Headers: headers, Errors: errs, Body: body, arena: arena}
+}
+
+// arena hands out pieces of chunks; earlier pieces stay valid when it grows.
+type arena struct {
+	chunk []byte // free part of the newest chunk
+	whole []byte // the newest chunk, kept over a reset
+}
+
+const arenaChunk = 16 << 10
+
+func (a *arena) alloc(n int) []byte {
+	if n > len(a.chunk) {
+		a.whole = make([]byte, max(arenaChunk, n))
+		a.chunk = a.whole
+	}
+	p := a.chunk[:n:n]
+	a.chunk = a.chunk[n:]
+	return p
+}
+
+func (a *arena) copy(p []byte) []byte {
+	q := a.alloc(len(p))
+	copy(q, p)
+	return q
+}
+
+func (a *arena) reset() { a.chunk = a.whole }

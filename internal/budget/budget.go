@@ -1,0 +1,37 @@
+// Package budget counts bytes that are held against a limit, so that memory is refused before it is taken.
+package budget
+
+import "sync/atomic"
+
+// Budget is a limit with what is held of it. All methods may be called concurrently.
+type Budget struct {
+	limit int64
+	held  atomic.Int64
+}
+
+// New returns a budget of limit bytes.
+func New(limit int64) *Budget { return &Budget{limit: limit} }
+
+// Reserve takes n bytes and reports true, or takes nothing and reports false when they do not fit.
+// One reservation always fits into an empty budget, so that a limit below it slows down and never blocks for good.
+func (b *Budget) Reserve(n int64) bool {
+	held := b.held.Add(n)
+	if held <= b.limit || held == n {
+		return true
+	}
+	b.held.Add(-n)
+	return false
+}
+
+// Release gives n reserved bytes back.
+func (b *Budget) Release(n int64) {
+	if b.held.Add(-n) < 0 {
+		panic("BUG: budget: released more than was reserved")
+	}
+}
+
+// Held returns the bytes reserved now, Limit the most there may be.
+func (b *Budget) Held() int64 { return b.held.Load() }
+
+// Limit returns the bytes that may be reserved together.
+func (b *Budget) Limit() int64 { return b.limit }

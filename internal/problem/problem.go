@@ -1,0 +1,70 @@
+// Package problem turns what went wrong into an HTTP answer: the one table from code to status, and the
+// application/problem+json body of RFC 9457.
+package problem
+
+import (
+	"encoding/json"
+
+	"github.com/headgate-io/headgate/event"
+)
+
+// Kind is what the table knows of a code.
+type Kind struct {
+	Status    int
+	Retryable bool // the same request can succeed later
+}
+
+// Of returns the kind of a code; ok is false for a code that is missing in the table.
+func Of(code event.Code) (k Kind, ok bool) {
+	k, ok = table[code]
+	return k, ok
+}
+
+// Codes returns a copy of the whole table, for the description of the API.
+func Codes() map[event.Code]Kind {
+	all := make(map[event.Code]Kind, len(table))
+	for code, kind := range table {
+		all[code] = kind
+	}
+	return all
+}
+
+// body is the JSON of a problem; members as in CONTRACT section 2.
+type body struct {
+	Type      string     `json:"type"`
+	Title     string     `json:"title"`
+	Status    int        `json:"status"`
+	Code      event.Code `json:"code"`
+	Detail    string     `json:"detail"`
+	Retryable bool       `json:"retryable"`
+	RequestID string     `json:"request_id,omitempty"`
+	Stored    string     `json:"stored,omitempty"`
+	Scope     string     `json:"scope,omitempty"`
+	Limit     int64      `json:"limit,omitempty"`
+	Observed  int64      `json:"observed,omitempty"`
+}
+
+// MediaType is the Content-Type of a problem.
+const MediaType = "application/problem+json"
+
+// Render returns status, retryability and JSON body of p. A 503 always says what is stored, "no" by default;
+// events that are safe in the spool ("durable") must not be sent again.
+func Render(p *event.Problem, requestID string) (status int, retryable bool, doc []byte) {
+	kind, ok := table[p.Code]
+	if !ok {
+		kind = table[event.Internal]
+	}
+	stored := p.Stored
+	if stored == "" && kind.Status == 503 {
+		stored = "no"
+	}
+	retryable = kind.Retryable && stored != "durable"
+	doc, err := json.Marshal(body{
+		Type: "about:blank", Title: title(kind.Status), Status: kind.Status, Code: p.Code, Detail: p.Detail,
+		Retryable: retryable, RequestID: requestID, Stored: stored, Scope: p.Scope, Limit: p.Limit, Observed: p.Observed,
+	})
+	if err != nil {
+		panic("BUG: problem: " + err.Error())
+	}
+	return kind.Status, retryable, doc
+}
