@@ -1,0 +1,50 @@
+# Headgate: `make demo` runs the main job, `make test` runs the tests, `make` builds.
+export CGO_ENABLED = 0
+export GOFLAGS = -trimpath -buildvcs=false
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+COMMIT  ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null)
+LDFLAGS  = -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
+GUEST    = examples/plugins/accesslog/accesslog.wasm
+FUZZTIME ?= 10s
+
+.PHONY: all build plugins demo run test test-race test-crash fuzz cross fmt clean
+
+all: build plugins
+
+build:            ## the gateway and its command line: bin/headgate
+	go build -ldflags '$(LDFLAGS)' -o bin/headgate ./cmd/headgate
+
+plugins: $(GUEST) ## the example plugin as a WebAssembly module
+
+$(GUEST): $(wildcard examples/plugins/accesslog/*.go sdk/plugin/*.go sdk/abi/*.go) go.mod
+	GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -ldflags='-s -w' -o $@ ./examples/plugins/accesslog
+
+demo: all         ## the main job in one command; DEMO=once stops by itself, DEMO_SET="http.listen=..." moves ports
+	@./examples/demo/demo.sh $(DEMO)
+
+run: build        ## only start the gateway
+	./bin/headgate serve
+
+test:             ## every test; under 5 minutes on 2 cores
+	go vet ./...
+	go test ./...
+
+test-race:        ## the same under the race detector (needs a C compiler)
+	CGO_ENABLED=1 go test -race ./...
+
+test-crash: all   ## kill -9 over and over under load; CRASHES=n rounds
+	HEADGATE_CRASHES=$(or $(CRASHES),50) go test -count=1 -run 'KillNine' -timeout 30m -v ./cmd/headgate
+
+fuzz:             ## each fuzz target for FUZZTIME
+	./internal/layers/fuzz.sh $(FUZZTIME)
+
+cross:            ## builds for all platforms
+	for os in linux darwin; do for arch in amd64 arm64; do \
+	  GOOS=$$os GOARCH=$$arch go build -o /dev/null ./cmd/headgate || exit 1; done; done
+
+fmt:
+	gofmt -l -w .
+
+clean:
+	rm -rf bin headgate-data $(GUEST)
