@@ -32,6 +32,7 @@ var allowed = map[string][]string{
 	"internal/jsonscan": {"event"},
 	"internal/natsd":    {},
 	"internal/layers":   {},
+	"internal/settings": {},
 
 	"ingest":      append([]string{"internal/jsonscan", "internal/compress", "sdk/wire"}, shared...),
 	"plugins":     append([]string{"internal/jsonscan", "sdk/abi"}, shared...),

@@ -1,0 +1,88 @@
+// Package settings turns files, environment and command-line settings into structs: strictly, with every error
+// named by its path and the nearest valid key.
+package settings
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+)
+
+// Tree is a document before it is decoded: nested maps by key, as YAML and JSON give them.
+type Tree map[string]any
+
+// Parse reads a YAML (or JSON) document. An empty document is an empty tree; a key given twice is an error.
+func Parse(doc []byte) (Tree, error) {
+	t := Tree{}
+	if len(strings.TrimSpace(string(doc))) == 0 {
+		return t, nil
+	}
+	if err := yaml.UnmarshalWithOptions(doc, &t); err != nil {
+		return nil, fmt.Errorf("parse YAML: %s", strings.TrimSpace(yaml.FormatError(err, false, true)))
+	}
+	if t == nil { // a document of comments only
+		t = Tree{}
+	}
+	return t, nil
+}
+
+// Set puts a YAML value at a dotted path, making the maps on the way; what stood there is replaced.
+func (t Tree) Set(path, value string) error {
+	var v any
+	if err := yaml.Unmarshal([]byte(value), &v); err != nil {
+		return fmt.Errorf("%s: value %q is not YAML", path, value)
+	}
+	keys := strings.Split(path, ".")
+	if slices.Contains(keys, "") {
+		return fmt.Errorf("%q is not a path; write section.key=value", path)
+	}
+	at := map[string]any(t)
+	for _, k := range keys[:len(keys)-1] {
+		next, ok := at[k].(map[string]any)
+		if !ok {
+			next = map[string]any{}
+			at[k] = next
+		}
+		at = next
+	}
+	at[keys[len(keys)-1]] = v
+	return nil
+}
+
+// SetArgument is Set for the words of a command line: path=value.
+func (t Tree) SetArgument(arg string) error {
+	path, value, ok := strings.Cut(arg, "=")
+	if !ok {
+		return fmt.Errorf("%q is not a setting; write path=value", arg)
+	}
+	return t.Set(path, value)
+}
+
+// Environment sets the scalar settings of schema (a struct) that environ names: prefix, then the path in upper case with
+// underscores (HEADGATE_HTTP_READ_TIMEOUT). It returns a warning for each name with the prefix that is no setting, with
+// the nearest one, except for the reserved names.
+func (t Tree) Environment(environ []string, prefix string, schema any, reserved ...string) (warnings []string, err error) {
+	paths := map[string]string{}
+	for _, p := range scalarPaths(schema) {
+		paths[prefix+strings.ToUpper(strings.ReplaceAll(p, ".", "_"))] = p
+	}
+	for _, pair := range environ {
+		name, value, _ := strings.Cut(pair, "=")
+		if !strings.HasPrefix(name, prefix) || slices.Contains(reserved, name) {
+			continue
+		}
+		path, ok := paths[name]
+		if !ok {
+			near := nearest(name, slices.Sorted(maps.Keys(paths)))
+			warnings = append(warnings, fmt.Sprintf("%s in the environment is no setting and is ignored%s", name, near))
+			continue
+		}
+		if err := t.Set(path, value); err != nil {
+			return warnings, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return warnings, nil
+}

@@ -1,0 +1,62 @@
+package settings
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Bytes is a size; in text a number with an optional unit: 512KiB, 10GiB, 4096.
+type Bytes int64
+
+var units = []struct {
+	suffix string
+	factor int64
+}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}}
+
+// UnmarshalText reads a size.
+func (b *Bytes) UnmarshalText(text []byte) error {
+	s, factor := string(text), int64(1)
+	for _, u := range units {
+		if rest, ok := strings.CutSuffix(s, u.suffix); ok {
+			s, factor = strings.TrimSpace(rest), u.factor
+			break
+		}
+	}
+	n, err := strconv.ParseFloat(s, 64)
+	if err != nil || n < 0 || n*float64(factor) >= 1<<62 {
+		return fmt.Errorf("%q is not a size; write for example 512KiB or 10GiB", text)
+	}
+	*b = Bytes(n * float64(factor))
+	return nil
+}
+
+// MarshalText writes the size in the largest binary unit that is exact.
+func (b Bytes) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
+
+// String is MarshalText as a string.
+func (b Bytes) String() string {
+	for i := 3; i >= 0; i-- {
+		if u := units[i]; b != 0 && int64(b)%u.factor == 0 {
+			return strconv.FormatInt(int64(b)/u.factor, 10) + u.suffix
+		}
+	}
+	return strconv.FormatInt(int64(b), 10)
+}
+
+// Duration is a time span; in text as Go writes it: 10ms, 5m.
+type Duration time.Duration
+
+// UnmarshalText reads a duration.
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	if err != nil || v < 0 {
+		return fmt.Errorf("%q is not a duration; write for example 10ms, 30s or 5m", text)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// MarshalText writes the duration as Go writes it.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
