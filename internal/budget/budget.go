@@ -5,22 +5,27 @@ import "sync/atomic"
 
 // Budget is a limit with what is held of it. All methods may be called concurrently.
 type Budget struct {
-	limit int64
-	held  atomic.Int64
+	limit  int64
+	held   atomic.Int64
+	parent *Budget // what is held here is held there too; nil for none
 }
 
 // New returns a budget of limit bytes.
 func New(limit int64) *Budget { return &Budget{limit: limit} }
 
+// Share returns a budget of at most limit bytes whose reservations count in b as well: a part of the whole that can
+// not use up the whole.
+func (b *Budget) Share(limit int64) *Budget { return &Budget{limit: limit, parent: b} }
+
 // Reserve takes n bytes and reports true, or takes nothing and reports false when they do not fit.
 // One reservation always fits into an empty budget, so that a limit below it slows down and never blocks for good.
 func (b *Budget) Reserve(n int64) bool {
 	held := b.held.Add(n)
-	if held <= b.limit || held == n {
-		return true
+	if held > b.limit && held != n || b.parent != nil && !b.parent.Reserve(n) {
+		b.held.Add(-n)
+		return false
 	}
-	b.held.Add(-n)
-	return false
+	return true
 }
 
 // Release gives n reserved bytes back.
@@ -28,9 +33,12 @@ func (b *Budget) Release(n int64) {
 	if b.held.Add(-n) < 0 {
 		panic("BUG: budget: released more than was reserved")
 	}
+	if b.parent != nil {
+		b.parent.Release(n)
+	}
 }
 
-// Held returns the bytes reserved now, Limit the most there may be.
+// Held returns the bytes reserved now.
 func (b *Budget) Held() int64 { return b.held.Load() }
 
 // Limit returns the bytes that may be reserved together.

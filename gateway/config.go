@@ -1,0 +1,180 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/headgate-io/headgate/internal/settings"
+)
+
+// Config is the whole configuration: every setting of `headgate serve`. The zero value with withDefaults works.
+// Field names are the YAML keys; DefaultConfig has the defaults.
+type Config struct {
+	Data       string                   `json:"data"`   // data folder; made when it is missing
+	Memory     settings.Bytes           `json:"memory"` // bytes of events held in memory, requests and lanes together
+	Log        LogConfig                `json:"log"`
+	HTTP       HTTPConfig               `json:"http"`
+	Admin      AdminConfig              `json:"admin"`
+	Plugins    PluginsConfig            `json:"plugins"`
+	Drain      DrainConfig              `json:"drain"`
+	AutoCreate *bool                    `json:"auto_create"` // make streams on first use; default: true when none is configured
+	Streams    map[string]StreamConfig  `json:"streams"`
+	Backends   map[string]BackendConfig `json:"backends"`
+}
+
+// LogConfig says what is logged, and how.
+type LogConfig struct {
+	Level  string `json:"level"`  // debug, info, warn or error
+	Format string `json:"format"` // text or json; default: text on a terminal, else json
+}
+
+// HTTPConfig is the ingest listener for HTTP/1.1.
+type HTTPConfig struct {
+	Listen                   string            `json:"listen"`
+	ReadTimeout              settings.Duration `json:"read_timeout"` // for a header, and the floor of the body deadline
+	IdleTimeout              settings.Duration `json:"idle_timeout"`
+	RequestTimeout           settings.Duration `json:"request_timeout"` // from the whole body to the answer
+	MaxConnections           int               `json:"max_connections"`
+	MaxConnectionsPerAddress int               `json:"max_connections_per_address"`
+	MaxRequestsPerConnection int               `json:"max_requests_per_connection"`
+}
+
+// AdminConfig is the admin listener.
+type AdminConfig struct {
+	Listen string   `json:"listen"`
+	Hosts  []string `json:"hosts"` // further Host names it answers to, besides loopback and the address it listens on
+}
+
+// PluginsConfig bounds WebAssembly guests.
+type PluginsConfig struct {
+	Memory settings.Bytes `json:"memory"` // of one instance
+}
+
+// DrainConfig bounds the orderly stop.
+type DrainConfig struct {
+	Timeout settings.Duration `json:"timeout"` // then what is not delivered yet is given up, and said so
+}
+
+// BackendConfig is one place frames go to; exactly one kind is set.
+type BackendConfig struct {
+	JetStream *JetStreamConfig `json:"jetstream"`
+}
+
+// JetStreamConfig is the NATS JetStream server inside the process.
+type JetStreamConfig struct {
+	Embedded bool           `json:"embedded"`
+	MaxBytes settings.Bytes `json:"max_bytes"` // of all its streams together; 0: the smaller of 10 GiB and half of the free space
+}
+
+// LocalBackend is the name of the backend that is always there: the embedded JetStream.
+const LocalBackend = "local"
+
+// DefaultConfig is the zero configuration: what `headgate serve` runs.
+func DefaultConfig() Config {
+	return Config{
+		Data: "headgate-data", Memory: 256 << 20,
+		Log: LogConfig{Level: "info"},
+		HTTP: HTTPConfig{
+			Listen: "127.0.0.1:8080", ReadTimeout: settings.Duration(10 * time.Second), IdleTimeout: settings.Duration(90 * time.Second),
+			RequestTimeout: settings.Duration(30 * time.Second),
+			MaxConnections: 20_000, MaxConnectionsPerAddress: 1_000, MaxRequestsPerConnection: 0,
+		},
+		Admin:    AdminConfig{Listen: "127.0.0.1:9090"},
+		Plugins:  PluginsConfig{Memory: 64 << 20},
+		Drain:    DrainConfig{Timeout: settings.Duration(30 * time.Second)},
+		Backends: map[string]BackendConfig{},
+	}
+}
+
+// Sources are where a configuration comes from, weakest first: the file, the environment, --set arguments.
+type Sources struct {
+	File    string   // path; empty for none
+	Environ []string // NAME=value; HEADGATE_... are settings
+	Set     []string // path=value
+}
+
+// Load reads, decodes and validates a configuration. Warnings are for the log; err lists every error, one a line, each
+// with the path of the setting.
+func Load(src Sources) (cfg Config, warnings []string, err error) {
+	tree := settings.Tree{}
+	if src.File != "" {
+		doc, err := os.ReadFile(src.File)
+		if err != nil {
+			return cfg, nil, fmt.Errorf("read configuration: %w", err)
+		}
+		if tree, err = settings.Parse(doc); err != nil {
+			return cfg, nil, fmt.Errorf("%s: %w", src.File, err)
+		}
+	}
+	reserved := []string{"HEADGATE_URL", "HEADGATE_ADMIN_URL", "HEADGATE_QUIC_URL", "HEADGATE_CONFIG"}
+	warnings, err = tree.Environment(src.Environ, "HEADGATE_", Config{}, reserved...)
+	if err != nil {
+		return cfg, warnings, err
+	}
+	for _, arg := range src.Set {
+		if err := tree.SetArgument(arg); err != nil {
+			return cfg, warnings, fmt.Errorf("--set: %w", err)
+		}
+	}
+	cfg = DefaultConfig()
+	if err := tree.Decode(&cfg); err != nil {
+		return cfg, warnings, err
+	}
+	for name, s := range cfg.Streams {
+		cfg.Streams[name] = s.withDefaults()
+	}
+	return cfg, warnings, cfg.Validate()
+}
+
+// Validate returns every contradiction and value out of bounds, one a line, each with its path.
+func (c *Config) Validate() error {
+	var all []error
+	add := func(path string, err error) {
+		if err != nil {
+			all = append(all, fmt.Errorf("%s: %w", path, err))
+		}
+	}
+	add("data", mustBe(c.Data != "", "must name a folder"))
+	add("memory", mustBe(c.Memory >= 16<<20, "must be at least 16MiB, got %s", c.Memory))
+	add("plugins.memory", mustBe(c.Plugins.Memory >= 1<<20 && c.Plugins.Memory <= 256<<20, "must be 1MiB to 256MiB, got %s", c.Plugins.Memory))
+	add("log.level", oneOf(c.Log.Level, "debug", "info", "warn", "error"))
+	add("log.format", oneOf(c.Log.Format, "", "text", "json"))
+	add("http.request_timeout", mustBe(c.HTTP.RequestTimeout > 0, "must be more than 0"))
+	add("streams", mustBe(len(c.Streams) <= maxStreams, "at most %d, got %d", maxStreams, len(c.Streams)))
+	for _, name := range slices.Sorted(maps.Keys(c.Backends)) {
+		b := c.Backends[name]
+		add("backends."+name, mustBe(name == LocalBackend, "this version has the one backend %q", LocalBackend))
+		add("backends."+name+".jetstream", mustBe(b.JetStream != nil && b.JetStream.Embedded, "must be set, with embedded: true"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Streams)) {
+		s := c.Streams[name]
+		add("streams."+name, mustBe(validName(name), "not a stream name; use a-z, 0-9, _ and -, at most 63"))
+		for _, err := range s.problems() {
+			add("streams."+name, err)
+		}
+	}
+	return errors.Join(all...)
+}
+
+// autoCreate says whether a request may make a stream.
+func (c *Config) autoCreate() bool {
+	if c.AutoCreate != nil {
+		return *c.AutoCreate
+	}
+	return len(c.Streams) == 0
+}
+
+func mustBe(ok bool, format string, args ...any) error {
+	if ok {
+		return nil
+	}
+	return fmt.Errorf(format, args...)
+}
+
+func oneOf(got string, valid ...string) error {
+	return mustBe(slices.Contains(valid, got), "must be one of %q, got %q", valid, got)
+}

@@ -1,0 +1,232 @@
+package gateway
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/internal/compress"
+	"github.com/headgate-io/headgate/internal/jsonscan"
+	"github.com/headgate-io/headgate/internal/settings"
+)
+
+// StreamConfig is the definition of a stream: its YAML in the configuration and its JSON in the admin API.
+type StreamConfig struct {
+	Key        KeyConfig        `json:"key"`
+	Plugins    []PluginConfig   `json:"plugins,omitempty"` // the chain of a stream that has no activation yet
+	Ack        AckConfig        `json:"ack"`
+	Ordering   string           `json:"ordering"` // strict, source or none
+	Partitions PartitionsConfig `json:"partitions"`
+	Codec      string           `json:"codec"`
+	Linger     LingerConfig     `json:"linger"`
+	Frame      FrameConfig      `json:"frame"`
+	Backend    string           `json:"backend"`
+	Types      []string         `json:"types"` // media types taken as one opaque event, besides the JSON and text ones
+	UTF8       string           `json:"utf8"`  // reject or pass: what becomes of JSON and text that is not UTF-8
+	Limits     LimitsConfig     `json:"limits"`
+}
+
+// KeyConfig says where the partition key of an event is found; at most one of JSON and Header is set.
+type KeyConfig struct {
+	JSON     string `json:"json,omitempty"`   // JSON pointer into the event (RFC 6901)
+	Header   string `json:"header,omitempty"` // request header
+	Required bool   `json:"required,omitempty"`
+}
+
+// UnmarshalText reads the short form `key: required`.
+func (k *KeyConfig) UnmarshalText(text []byte) error {
+	if string(text) != "required" {
+		return fmt.Errorf("%q is no key; write {json: /pointer}, {header: name} or required", text)
+	}
+	*k = KeyConfig{Required: true}
+	return nil
+}
+
+// PluginConfig is one plugin of a chain.
+type PluginConfig struct {
+	Name    string         `json:"name"`
+	Digest  string         `json:"digest,omitempty"` // of the version, sha256:<hex>; empty: the newest
+	Config  map[string]any `json:"config,omitempty"` // handed to the guest as JSON
+	OnError string         `json:"on_error,omitempty"`
+}
+
+// AckConfig bounds what a producer may ask for.
+type AckConfig struct {
+	Default string `json:"default"`
+	Min     string `json:"min"`
+	Max     string `json:"max"`
+}
+
+// PartitionsConfig is the number of partitions; its short form is a number.
+type PartitionsConfig struct {
+	Max int `json:"max"`
+}
+
+// UnmarshalText reads the short form `partitions: 16`.
+func (p *PartitionsConfig) UnmarshalText(text []byte) error {
+	n, err := strconv.Atoi(string(text))
+	p.Max = n
+	return mustBe(err == nil, "%q is not a number", text)
+}
+
+// MarshalText writes the short form.
+func (p PartitionsConfig) MarshalText() ([]byte, error) {
+	return strconv.AppendInt(nil, int64(p.Max), 10), nil
+}
+
+// MarshalJSON writes the short form as a number.
+func (p PartitionsConfig) MarshalJSON() ([]byte, error) { return p.MarshalText() }
+
+// LingerConfig is how long a lane waits for company before it seals a frame.
+type LingerConfig struct {
+	Waiting settings.Duration `json:"waiting"` // while a request waits for durable or delivered
+	Idle    settings.Duration `json:"idle"`    // otherwise
+}
+
+// FrameConfig is when a frame is full.
+type FrameConfig struct {
+	Bytes  settings.Bytes `json:"bytes"` // before compression
+	Events int            `json:"events"`
+}
+
+// LimitsConfig bounds one request and its events.
+type LimitsConfig struct {
+	Body     settings.Bytes `json:"body"`
+	Inflated settings.Bytes `json:"inflated"`
+	Ratio    int            `json:"ratio"` // inflated to sent, after the first MiB
+	Event    settings.Bytes `json:"event"`
+	Events   int            `json:"events"` // a request
+	Depth    int            `json:"depth"`  // of JSON
+}
+
+const (
+	maxStreams    = 32
+	maxPartitions = 256
+	// frameOverhead is what a frame may need besides its largest event: metadata, codec, headers.
+	frameOverhead = 64 << 10
+)
+
+func opaqueTypes() []string {
+	return []string{"application/octet-stream", "application/x-protobuf", "application/protobuf", "application/avro",
+		"application/msgpack", "application/x-msgpack", "application/cbor"}
+}
+
+// withDefaults returns a copy in which what was not set has its default.
+func (s StreamConfig) withDefaults() StreamConfig {
+	orText := func(p *string, v string) {
+		if *p == "" {
+			*p = v
+		}
+	}
+	orText(&s.Ack.Default, "durable")
+	orText(&s.Ack.Min, "accepted")
+	orText(&s.Ack.Max, "delivered")
+	orText(&s.Ordering, "source")
+	orText(&s.Codec, "zstd")
+	orText(&s.Backend, LocalBackend)
+	orText(&s.UTF8, "reject")
+	or(&s.Partitions.Max, 16)
+	or(&s.Linger.Waiting, settings.Duration(time.Millisecond))
+	or(&s.Linger.Idle, settings.Duration(20*time.Millisecond))
+	or(&s.Frame.Bytes, 512<<10)
+	or(&s.Frame.Events, 10_000)
+	or(&s.Limits.Body, 16<<20)
+	or(&s.Limits.Inflated, 64<<20)
+	or(&s.Limits.Ratio, 200)
+	or(&s.Limits.Event, 1<<20)
+	or(&s.Limits.Events, 100_000)
+	or(&s.Limits.Depth, 64)
+	if s.Types == nil {
+		s.Types = opaqueTypes()
+	}
+	return s
+}
+
+func or[T int | settings.Bytes | settings.Duration](p *T, v T) {
+	if *p == 0 {
+		*p = v
+	}
+}
+
+// problems returns what is wrong with a definition that has its defaults, each with its path in the stream.
+func (s *StreamConfig) problems() (all []error) {
+	add := func(path string, err error) {
+		if err != nil {
+			all = append(all, fmt.Errorf("%s: %w", path, err))
+		}
+	}
+	add("key", mustBe(s.Key.JSON == "" || s.Key.Header == "", "set json or header, not both"))
+	if _, err := jsonscan.ParsePointer(s.Key.JSON); err != nil {
+		add("key.json", err)
+	}
+	add("ack", s.Ack.problem())
+	add("ordering", oneOf(s.Ordering, "strict", "source", "none"))
+	add("partitions", mustBe(s.Partitions.Max >= 1 && s.Partitions.Max <= maxPartitions, "must be 1 to %d, got %d", maxPartitions, s.Partitions.Max))
+	if _, err := compress.ByName(s.Codec); err != nil {
+		add("codec", err)
+	}
+	add("backend", oneOf(s.Backend, LocalBackend))
+	add("utf8", oneOf(s.UTF8, "reject", "pass"))
+	add("frame.bytes", mustBe(s.Frame.Bytes >= 4<<10 && s.Frame.Bytes <= 4<<20, "must be 4KiB to 4MiB, got %s", s.Frame.Bytes))
+	add("frame.events", mustBe(s.Frame.Events >= 1 && s.Frame.Events <= 1_000_000, "must be 1 to 1000000, got %d", s.Frame.Events))
+	add("limits.event", mustBe(s.Limits.Event >= 1 && s.Limits.Event+frameOverhead <= maxPayload,
+		"must leave 64KiB of the backend's largest message (%s), got %s", settings.Bytes(maxPayload), s.Limits.Event))
+	add("limits.inflated", mustBe(s.Limits.Inflated <= 1<<30, "must be at most 1GiB, got %s", s.Limits.Inflated))
+	add("limits.depth", mustBe(s.Limits.Depth >= 1 && s.Limits.Depth <= 1000, "must be 1 to 1000, got %d", s.Limits.Depth))
+	for i, p := range s.Plugins {
+		add(fmt.Sprintf("plugins.%d.name", i), mustBe(validName(p.Name), "%q is not a plugin name", p.Name))
+	}
+	return all
+}
+
+func (a *AckConfig) problem() error {
+	def, ok1 := event.ParseLevel(a.Default)
+	low, ok2 := event.ParseLevel(a.Min)
+	high, ok3 := event.ParseLevel(a.Max)
+	if !ok1 || !ok2 || !ok3 {
+		return errors.New("default, min and max are each accepted, durable or delivered")
+	}
+	return mustBe(low <= def && def <= high, "default %s must lie between min %s and max %s", a.Default, a.Min, a.Max)
+}
+
+// parseStream reads the JSON (or YAML) definition of a stream strictly and fills in the defaults.
+func parseStream(doc []byte) (StreamConfig, error) {
+	tree, err := settings.Parse(doc)
+	if err != nil {
+		return StreamConfig{}, err
+	}
+	for _, shown := range []string{"name", "revision", "managed"} { // members of what GET shows
+		delete(tree, shown)
+	}
+	var s StreamConfig
+	if err := tree.Decode(&s); err != nil {
+		return StreamConfig{}, err
+	}
+	s = s.withDefaults()
+	return s, errors.Join(s.problems()...)
+}
+
+// document is the definition as JSON, the inverse of parseStream.
+func (s *StreamConfig) document() []byte {
+	doc, err := json.Marshal(s)
+	if err != nil {
+		panic("BUG: gateway: marshal stream definition: " + err.Error())
+	}
+	return doc
+}
+
+// validName reports whether name can be a stream or plugin: [a-z0-9][a-z0-9_-]{0,62}.
+func validName(name string) bool {
+	if name == "" || len(name) > 63 || name[0] == '_' || name[0] == '-' {
+		return false
+	}
+	for _, c := range []byte(name) {
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '-') {
+			return false
+		}
+	}
+	return true
+}
