@@ -1,0 +1,42 @@
+package natsd
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+)
+
+// logger takes the server's own log lines into ours: its notices are of interest only when one looks for
+// trouble, hence debug.
+type logger struct {
+	log *slog.Logger
+
+	mu    sync.Mutex
+	cause string // the first fatal line
+}
+
+func newLogger(log *slog.Logger) *logger { return &logger{log: log} }
+
+// Noticef, Warnf, Errorf, Debugf and Tracef write one line.
+func (l *logger) Noticef(format string, v ...any) { l.log.Debug(fmt.Sprintf(format, v...)) }
+func (l *logger) Warnf(format string, v ...any)   { l.log.Warn(fmt.Sprintf(format, v...)) }
+func (l *logger) Errorf(format string, v ...any)  { l.log.Error(fmt.Sprintf(format, v...)) }
+func (l *logger) Debugf(format string, v ...any)  { l.log.Debug(fmt.Sprintf(format, v...)) }
+func (l *logger) Tracef(format string, v ...any)  { l.log.Debug(fmt.Sprintf(format, v...)) }
+
+// Fatalf keeps the line for whoever started the server; the server goes on as if the process ended here.
+func (l *logger) Fatalf(format string, v ...any) {
+	line := fmt.Sprintf(format, v...)
+	l.log.Error(line)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cause == "" {
+		l.cause = line
+	}
+}
+
+func (l *logger) fatal() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cause
+}

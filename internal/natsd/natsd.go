@@ -1,0 +1,159 @@
+// Package natsd runs a NATS server with JetStream inside the process: reached without a socket, every write
+// synced before it is confirmed. Several servers, each with its own folder, live side by side.
+package natsd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+// Config says where a server stores and how much. Name and Dir are required.
+type Config struct {
+	Name     string // names the server in logs and in its own state; keep it over restarts
+	Dir      string // store folder, used by this server alone; the caller holds a lock on it
+	MaxStore int64  // bytes of all its streams together; 0: the server's choice, 75 % of the free disk
+
+	MaxPayload   int           // bytes of the largest message with its headers; 0: 8 MiB
+	StartTimeout time.Duration // recovery of the store included; 0: 60 s
+}
+
+const (
+	defaultMaxPayload   = 8 << 20
+	defaultStartTimeout = 60 * time.Second
+
+	// maxMemory bounds streams in memory, of which there are none; consumers of readers keep their state there.
+	maxMemory = 64 << 20
+
+	// maxPending is how far a reader's socket buffer may lag before the server drops the connection: a few of
+	// the largest messages in the base64 form in which a single message is read back.
+	maxPending = 64 << 20
+)
+
+// Server is a running server.
+type Server struct {
+	ns   *server.Server
+	name string
+
+	mu     sync.Mutex
+	closed bool
+	conns  []*nats.Conn // handed out by Connect
+
+	done chan struct{} // closed when the server has gone
+}
+
+// Start runs a server and returns once its store is recovered. When that does not succeed within
+// cfg.StartTimeout, or before ctx ends, the error says so; a recovery that hangs can't be interrupted: it goes on
+// in the background, its server stops as soon as it is through, and the folder must not be used until then.
+func Start(ctx context.Context, cfg Config, log *slog.Logger) (*Server, error) {
+	opts, err := options(cfg)
+	if err != nil {
+		return nil, err
+	}
+	ns, err := server.NewServer(opts)
+	if err != nil {
+		return nil, fmt.Errorf("nats server %s: %w", cfg.Name, err)
+	}
+	logs := newLogger(log.With("server", cfg.Name))
+	ns.SetLoggerV2(logs, false, false, false)
+	if err := run(ctx, ns, logs, cmp.Or(cfg.StartTimeout, defaultStartTimeout)); err != nil {
+		return nil, fmt.Errorf("start nats server %s in %s: %w", cfg.Name, cfg.Dir, err)
+	}
+	return &Server{ns: ns, name: cfg.Name, done: make(chan struct{})}, nil
+}
+
+func options(cfg Config) (*server.Options, error) {
+	if cfg.Name == "" || cfg.Dir == "" {
+		return nil, errors.New("nats server: a name and a folder are needed")
+	}
+	if cfg.MaxPayload < 0 || cfg.MaxPayload > math.MaxInt32 || cfg.MaxStore < 0 {
+		return nil, fmt.Errorf("nats server %s: sizes out of range", cfg.Name)
+	}
+	return &server.Options{
+		ServerName:             cfg.Name,
+		DontListen:             true,
+		NoSigs:                 true,
+		DisableJetStreamBanner: true,
+		JetStream:              true,
+		StoreDir:               cfg.Dir,
+		SyncAlways:             true,
+		JetStreamMaxStore:      cfg.MaxStore,
+		JetStreamMaxMemory:     maxMemory,
+		MaxPayload:             int32(cmp.Or(cfg.MaxPayload, defaultMaxPayload)),
+		MaxPending:             maxPending,
+	}, nil
+}
+
+// run starts ns and waits until it serves. Server.Start reports failure through the log only.
+func run(ctx context.Context, ns *server.Server, logs *logger, limit time.Duration) error {
+	started := make(chan struct{})
+	go func() {
+		ns.Start()
+		close(started)
+	}()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	var late error
+	select {
+	case <-started:
+	case <-timer.C:
+		late = fmt.Errorf("not ready after %v", limit)
+	case <-ctx.Done():
+		late = ctx.Err()
+	}
+	if late != nil {
+		go func() {
+			<-started
+			ns.Shutdown()
+		}()
+		return late
+	}
+	if reason := logs.fatal(); reason != "" {
+		ns.Shutdown()
+		return errors.New(reason)
+	}
+	return nil
+}
+
+// Connect returns a new connection inside the process. Traffic that must not wait for other traffic takes one of
+// its own. Close ends it.
+func (s *Server) Connect(name string) (*nats.Conn, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, fmt.Errorf("connect to nats server %s: %w", s.name, server.ErrServerNotRunning)
+	}
+	nc, err := nats.Connect("", nats.InProcessServer(s.ns), nats.Name(name), nats.MaxReconnects(-1),
+		nats.ReconnectWait(100*time.Millisecond))
+	if err != nil {
+		return nil, fmt.Errorf("connect to nats server %s: %w", s.name, err)
+	}
+	s.conns = append(s.conns, nc)
+	return nc, nil
+}
+
+// Close ends the connections, stops the server and waits until it is gone; what it confirmed is on the disk
+// before. It may be called twice and concurrently: every call waits.
+func (s *Server) Close() {
+	s.mu.Lock()
+	first := !s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if !first {
+		<-s.done
+		return
+	}
+	for _, nc := range s.conns {
+		nc.Close()
+	}
+	s.ns.Shutdown() // waits for its goroutines
+	close(s.done)
+}
