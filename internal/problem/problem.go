@@ -29,14 +29,14 @@ func Codes() map[event.Code]Kind {
 	return all
 }
 
-// body is the JSON of a problem; members as in CONTRACT section 2.
-type body struct {
+// Document is the JSON of a problem. An answer with more members embeds it.
+type Document struct {
 	Type      string     `json:"type"`
 	Title     string     `json:"title"`
 	Status    int        `json:"status"`
 	Code      event.Code `json:"code"`
 	Detail    string     `json:"detail"`
-	Retryable bool       `json:"retryable"`
+	Retryable bool       `json:"retryable"` // the same request can succeed later, and nothing of it is safe yet
 	RequestID string     `json:"request_id,omitempty"`
 	Stored    string     `json:"stored,omitempty"`
 	Scope     string     `json:"scope,omitempty"`
@@ -47,9 +47,9 @@ type body struct {
 // MediaType is the Content-Type of a problem.
 const MediaType = "application/problem+json"
 
-// Render returns status, retryability and JSON body of p. A 503 always says what is stored, "no" by default;
-// events that are safe in the spool ("durable") must not be sent again.
-func Render(p *event.Problem, requestID string) (status int, retryable bool, doc []byte) {
+// Describe returns the document of p. A 503 always says what is stored, "no" by default; events that are safe in the
+// spool ("durable") must not be sent again. A code that is missing in the table counts as internal.
+func Describe(p *event.Problem, requestID string) Document {
 	kind, ok := table[p.Code]
 	if !ok {
 		kind = table[event.Internal]
@@ -58,13 +58,19 @@ func Render(p *event.Problem, requestID string) (status int, retryable bool, doc
 	if stored == "" && kind.Status == 503 {
 		stored = "no"
 	}
-	retryable = kind.Retryable && stored != "durable"
-	doc, err := json.Marshal(body{
+	return Document{
 		Type: "about:blank", Title: title(kind.Status), Status: kind.Status, Code: p.Code, Detail: p.Detail,
-		Retryable: retryable, RequestID: requestID, Stored: stored, Scope: p.Scope, Limit: p.Limit, Observed: p.Observed,
-	})
+		Retryable: kind.Retryable && stored != "durable", RequestID: requestID,
+		Stored: stored, Scope: p.Scope, Limit: p.Limit, Observed: p.Observed,
+	}
+}
+
+// Render returns status, retryability and JSON body of p as Describe has them.
+func Render(p *event.Problem, requestID string) (status int, retryable bool, doc []byte) {
+	d := Describe(p, requestID)
+	doc, err := json.Marshal(d)
 	if err != nil {
 		panic("BUG: problem: " + err.Error())
 	}
-	return kind.Status, retryable, doc
+	return d.Status, d.Retryable, doc
 }
