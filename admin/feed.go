@@ -1,0 +1,134 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/headgate-io/headgate/event"
+)
+
+// feed is an answer that is written while events are read. Its header goes out with the first visit, so that
+// problems found before have their own status.
+type feed struct {
+	w         http.ResponseWriter
+	control   *http.ResponseController
+	mediaType string
+	stream    string
+	follow    bool
+	rowBytes  int    // larger events are only named
+	left      uint64 // events that may still be sent
+	started   bool
+	buf       []byte
+}
+
+// errEnough ends a read whose limit is reached.
+var errEnough = errors.New("enough events")
+
+const (
+	feedTimeout = 30 * time.Second // a client that reads nothing for so long is let go
+	feedBuffer  = 64 << 10
+)
+
+func newFeed(w http.ResponseWriter, q Query, rowBytes int, limit uint64) *feed {
+	if limit == 0 {
+		limit = ^uint64(0)
+	}
+	return &feed{w: w, control: http.NewResponseController(w), mediaType: rowsType,
+		stream: q.Stream, follow: q.Follow, rowBytes: rowBytes, left: limit}
+}
+
+// rows sends a line per row.
+func (f *feed) rows(rows []Row) error {
+	if err := f.start(); err != nil {
+		return err
+	}
+	for i := range rows {
+		if f.left == 0 {
+			break
+		}
+		f.left--
+		f.buf = appendRow(f.buf, f.stream, &rows[i], f.rowBytes)
+		if len(f.buf) >= feedBuffer {
+			if err := f.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return f.rest()
+}
+
+// run sends a run as a whole, so that the answer may have more events than its limit.
+func (f *feed) run(r StoredRun) error {
+	if err := f.start(); err != nil {
+		return err
+	}
+	f.buf = append(f.buf, r.Payload...)
+	f.left -= min(f.left, uint64(r.Events))
+	return f.rest()
+}
+
+// rest sends what is buffered when it is much, or when someone waits for it.
+func (f *feed) rest() error {
+	if f.follow || f.left == 0 || len(f.buf) >= feedBuffer {
+		if err := f.flush(); err != nil {
+			return err
+		}
+	}
+	if f.left == 0 {
+		return errEnough
+	}
+	return nil
+}
+
+// start sends the header, once.
+func (f *feed) start() error {
+	if f.started {
+		return nil
+	}
+	f.started = true
+	// The server's read timeout would end the request's context, and with it a read that follows.
+	_ = f.control.SetReadDeadline(time.Time{})
+	f.w.Header().Set("Content-Type", f.mediaType)
+	f.w.WriteHeader(http.StatusOK)
+	return f.flush()
+}
+
+func (f *feed) flush() error {
+	_ = f.control.SetWriteDeadline(time.Now().Add(feedTimeout))
+	if _, err := f.w.Write(f.buf); err != nil {
+		return err
+	}
+	f.buf = f.buf[:0]
+	return f.control.Flush()
+}
+
+// finish ends the answer. What broke off in the middle must not look complete: lines get a last one that says
+// so, and frames end with a broken connection.
+func (f *feed) finish(err error) error {
+	if err != nil && !errors.Is(err, errEnough) {
+		if !f.started {
+			return err
+		}
+		if f.mediaType != rowsType {
+			panic(http.ErrAbortHandler)
+		}
+		f.buf = appendBroken(f.buf, err)
+	}
+	if err := f.start(); err != nil {
+		return nil
+	}
+	_ = f.flush() // the client is gone, or not: nothing is left to do
+	return nil
+}
+
+// appendBroken appends the line that says why the answer ends early.
+func appendBroken(dst []byte, err error) []byte {
+	code, detail := event.Internal, "reading events failed; the gateway's log may say more"
+	if p := (*event.Problem)(nil); errors.As(err, &p) {
+		code, detail = p.Code, p.Detail
+	}
+	line, _ := json.Marshal(map[string]string{"error": string(code), "detail": detail})
+	return append(append(dst, line...), '\n')
+}

@@ -1,0 +1,169 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/headgate-io/headgate/event"
+)
+
+// Plugins holds the uploaded plugins. Its methods may be called concurrently; errors are *event.Problem:
+// unknown_plugin, plugin_in_use.
+type Plugins interface {
+	// Plugins returns all plugins, by name.
+	Plugins(ctx context.Context) ([]Plugin, error)
+	Plugin(ctx context.Context, name string) (Plugin, error)
+	// Upload admits a module as the newest version of name. When a check fails the error is nil, the version
+	// has the checks, and nothing is stored. created is false when exactly this version was there already.
+	Upload(ctx context.Context, name string, wasm []byte) (v Version, created bool, err error)
+	// DeletePlugin removes one version, or all with digest "".
+	DeletePlugin(ctx context.Context, name, digest string) error
+}
+
+// Plugin is a name with its versions.
+type Plugin struct {
+	Name     string    `json:"name"`
+	Versions []Version `json:"versions"`          // newest first
+	Streams  []string  `json:"streams,omitempty"` // where it is active
+}
+
+// Version is one uploaded module.
+type Version struct {
+	Name      string    `json:"name"`
+	Digest    string    `json:"digest"` // "sha256:<hex>"
+	Size      int64     `json:"size"`   // bytes
+	ABI       string    `json:"abi"`
+	Kind      []string  `json:"kind"`      // what it says it does: "keys", "drops", "rewrites", ...
+	Languages []string  `json:"languages"` // what it was made with, as far as it says
+	Checks    []Check   `json:"checks"`
+	Created   time.Time `json:"created,omitzero"`
+}
+
+// Check is one check of an upload.
+type Check struct {
+	Check  string `json:"check"`
+	OK     bool   `json:"ok"`
+	Code   string `json:"code,omitempty"` // E_... of a failed check
+	Detail string `json:"detail,omitempty"`
+}
+
+// refusedError is a module that failed its checks.
+type refusedError struct {
+	problem *event.Problem
+	checks  []Check
+}
+
+func (e *refusedError) Error() string { return e.problem.Error() }
+func (e *refusedError) Unwrap() error { return e.problem }
+
+// addTo adds the checks to the JSON object of the problem.
+func (e *refusedError) addTo(doc []byte) []byte {
+	checks, err := json.Marshal(e.checks)
+	if err != nil {
+		panic("BUG: admin: " + err.Error())
+	}
+	doc = append(bytes.TrimSuffix(doc, []byte("}")), `,"checks":`...)
+	return append(append(doc, checks...), '}')
+}
+
+// refusal returns nil for a version that passed.
+func refusal(v Version) error {
+	var failed []string
+	for _, c := range v.Checks {
+		if !c.OK {
+			failed = append(failed, c.Check)
+		}
+	}
+	if failed == nil {
+		return nil
+	}
+	return &refusedError{event.Problemf(event.PluginRefused, "failed: %s", strings.Join(failed, ", ")), v.Checks}
+}
+
+func (s *Server) upload(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("plugin")
+	if !validName(name) {
+		return event.Problemf(event.BadParameter, "a plugin's name is 1 to 63 of a-z, 0-9, _ and -, the first no sign")
+	}
+	select {
+	case s.uploads <- struct{}{}:
+		defer func() { <-s.uploads }()
+	default:
+		return event.Problemf(event.Overloaded, "other uploads are in progress; try again")
+	}
+	wasm, err := readBody(w, r, "application/wasm", s.cfg.UploadBytes)
+	if err != nil {
+		return err
+	}
+	v, created, err := s.deps.Plugins.Upload(r.Context(), name, wasm)
+	if err != nil {
+		return err
+	}
+	if err := refusal(v); err != nil {
+		return err
+	}
+	if created {
+		w.Header().Set("Location", "/v1/plugins/"+name+"/versions/"+v.Digest)
+		return reply(w, http.StatusCreated, v)
+	}
+	return reply(w, http.StatusOK, v)
+}
+
+// validName follows the rule for names of streams.
+func validName(name string) bool {
+	if name == "" || len(name) > 63 || name[0] == '_' || name[0] == '-' {
+		return false
+	}
+	return strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_-") == ""
+}
+
+func (s *Server) listPlugins(w http.ResponseWriter, r *http.Request) error {
+	all, err := s.deps.Plugins.Plugins(r.Context())
+	if err != nil {
+		return err
+	}
+	if all == nil {
+		all = []Plugin{}
+	}
+	return reply(w, http.StatusOK, map[string]any{"plugins": all})
+}
+
+func (s *Server) showPlugin(w http.ResponseWriter, r *http.Request) error {
+	p, err := s.deps.Plugins.Plugin(r.Context(), r.PathValue("plugin"))
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, p)
+}
+
+func (s *Server) showVersion(w http.ResponseWriter, r *http.Request) error {
+	v, err := s.findVersion(r.Context(), r.PathValue("plugin"), r.PathValue("digest"))
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, v)
+}
+
+func (s *Server) deletePlugin(w http.ResponseWriter, r *http.Request) error {
+	return s.remove(w, r, "")
+}
+
+func (s *Server) deleteVersion(w http.ResponseWriter, r *http.Request) error {
+	v, err := s.findVersion(r.Context(), r.PathValue("plugin"), r.PathValue("digest"))
+	if err != nil {
+		return err
+	}
+	return s.remove(w, r, v.Digest)
+}
+
+func (s *Server) remove(w http.ResponseWriter, r *http.Request, digest string) error {
+	if err := s.deps.Plugins.DeletePlugin(r.Context(), r.PathValue("plugin"), digest); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

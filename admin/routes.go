@@ -1,0 +1,79 @@
+package admin
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/headgate-io/headgate/event"
+)
+
+// endpoint answers one method of one path; an error is answered by fail, so it is only returned while nothing
+// has been written.
+type endpoint func(w http.ResponseWriter, r *http.Request) error
+
+// methods are the endpoints of one path by method; HEAD is answered by GET.
+type methods map[string]endpoint
+
+// routes is the table of all calls.
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	for path, m := range map[string]methods{
+		"/livez":   {"GET": s.livez},
+		"/readyz":  {"GET": s.readyz},
+		"/version": {"GET": s.version},
+		"/metrics": {"GET": s.metrics()},
+
+		"/v1/streams":                           {"GET": s.listStreams},
+		"/v1/streams/{stream}":                  {"GET": s.showStream, "PUT": s.setStream, "DELETE": s.deleteStream},
+		"/v1/streams/{stream}/table":            {"GET": s.table},
+		"/v1/streams/{stream}/events":           {"GET": s.events},
+		"/v1/streams/{stream}/plugins":          {"GET": s.chain, "POST": s.activate},
+		"/v1/streams/{stream}/plugins/{plugin}": {"DELETE": s.deactivate},
+
+		"/v1/plugins":                            {"GET": s.listPlugins},
+		"/v1/plugins/{plugin}":                   {"GET": s.showPlugin, "PUT": s.upload, "DELETE": s.deletePlugin},
+		"/v1/plugins/{plugin}/versions/{digest}": {"GET": s.showVersion, "DELETE": s.deleteVersion},
+	} {
+		mux.Handle(path, s.route(m))
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.fail(w, r, event.Problemf(event.NotFound, "there is no %s here", r.URL.Path))
+	})
+	return mux
+}
+
+// route chooses by method and refuses the others with the methods there are.
+func (s *Server) route(m methods) http.Handler {
+	allow := strings.Join(slices.Sorted(maps.Keys(m)), ", ")
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		method := r.Method
+		if method == http.MethodHead {
+			method = http.MethodGet
+		}
+		answer, ok := m[method]
+		if !ok {
+			w.Header().Set("Allow", allow)
+			s.fail(w, r, event.Problemf(event.MethodNotAllowed, "%s takes %s", r.URL.Path, allow))
+			return
+		}
+		if err := answer(w, r); err != nil {
+			s.fail(w, r, err)
+		}
+	})
+}
+
+func (s *Server) metrics() endpoint {
+	h := promhttp.HandlerFor(s.deps.Metrics, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+	return func(w http.ResponseWriter, r *http.Request) error {
+		h.ServeHTTP(w, r)
+		return nil
+	}
+}
+
+func (s *Server) version(w http.ResponseWriter, _ *http.Request) error {
+	return reply(w, http.StatusOK, s.cfg.Build)
+}
