@@ -28,18 +28,27 @@ func reply(w http.ResponseWriter, status int, v any) error {
 // fail answers err.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	id := rand.Text()
-	p := s.asProblem(r, id, err)
-	status, _, doc := problem.Render(p, id)
-	if refused := (*refusedError)(nil); errors.As(err, &refused) {
-		doc = refused.addTo(doc)
+	answer := refusal{Document: problem.Describe(s.asProblem(r, id, err), id)}
+	if refused, ok := errors.AsType[*refusedError](err); ok {
+		answer.Checks = refused.checks
 	}
-	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
+	doc, err := json.Marshal(answer)
+	if err != nil {
+		panic("BUG: admin: " + err.Error())
+	}
+	if answer.Status == http.StatusServiceUnavailable || answer.Status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", strconv.Itoa(1+mathrand.IntN(5)))
 	}
 	w.Header().Set("Content-Type", problem.MediaType)
 	w.Header().Set("X-Request-Id", id)
-	w.WriteHeader(status)
+	w.WriteHeader(answer.Status)
 	_, _ = w.Write(append(doc, '\n'))
+}
+
+// refusal is the answer to what failed.
+type refusal struct {
+	problem.Document
+	Checks []Check `json:"checks,omitempty"` // of an upload
 }
 
 // asProblem returns the problem that err is; what is not for the client to see goes to the log under the request's id.

@@ -25,7 +25,7 @@ type Activation struct {
 	Plugin  string          `json:"plugin"`
 	Digest  string          `json:"digest,omitempty"`   // "sha256:<hex>"; whole when it comes from or goes to Chains
 	Config  json.RawMessage `json:"config,omitempty"`   // any JSON value, given to the plugin as it is
-	OnError json.RawMessage `json:"on_error,omitempty"` // "reject", "deadletter", "pass" or {"default_key": "..."}
+	OnError string          `json:"on_error,omitempty"` // reject, deadletter, pass or default_key=KEY; empty: by the kind
 	Stage   string          `json:"stage,omitempty"`    // "active"
 }
 

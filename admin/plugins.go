@@ -1,9 +1,7 @@
 package admin
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"net/http"
 	"strings"
 	"time"
@@ -60,18 +58,8 @@ type refusedError struct {
 func (e *refusedError) Error() string { return e.problem.Error() }
 func (e *refusedError) Unwrap() error { return e.problem }
 
-// addTo adds the checks to the JSON object of the problem.
-func (e *refusedError) addTo(doc []byte) []byte {
-	checks, err := json.Marshal(e.checks)
-	if err != nil {
-		panic("BUG: admin: " + err.Error())
-	}
-	doc = append(bytes.TrimSuffix(doc, []byte("}")), `,"checks":`...)
-	return append(append(doc, checks...), '}')
-}
-
-// refusal returns nil for a version that passed.
-func refusal(v Version) error {
+// passed returns nil, or a *refusedError for a version that failed a check.
+func passed(v Version) error {
 	var failed []string
 	for _, c := range v.Checks {
 		if !c.OK {
@@ -103,7 +91,7 @@ func (s *Server) upload(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := refusal(v); err != nil {
+	if err := passed(v); err != nil {
 		return err
 	}
 	if created {
