@@ -198,9 +198,6 @@ func parseStream(doc []byte) (StreamConfig, error) {
 	if err != nil {
 		return StreamConfig{}, err
 	}
-	for _, shown := range []string{"name", "revision", "managed"} { // members of what GET shows
-		delete(tree, shown)
-	}
 	var s StreamConfig
 	if err := tree.Decode(&s); err != nil {
 		return StreamConfig{}, err

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The tests in real_*_test.go run the real binary, as a user would.
+
+// binary builds bin and the example plugin once for all tests of the package.
+var binary = sync.OnceValues(func() (built, error) {
+	dir, err := os.MkdirTemp("", "headgate-test-")
+	if err != nil {
+		return built{}, err
+	}
+	b := built{dir: dir, headgate: filepath.Join(dir, "headgate"), accesslog: filepath.Join(dir, "accesslog.wasm")}
+	if err := goBuild(nil, "-o", b.headgate, "."); err != nil {
+		return b, err
+	}
+	return b, goBuild([]string{"GOOS=wasip1", "GOARCH=wasm"}, "-buildmode=c-shared", "-ldflags=-s -w", "-o", b.accesslog,
+		"../../examples/plugins/accesslog")
+})
+
+type built struct{ dir, headgate, accesslog string }
+
+func goBuild(env []string, args ...string) error {
+	cmd := exec.Command("go", append([]string{"build"}, args...)...)
+	cmd.Env = append(os.Environ(), env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build %v: %w\n%s", args, err, out)
+	}
+	return nil
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if b, err := binary(); err == nil {
+		os.RemoveAll(b.dir)
+	}
+	os.Exit(code)
+}
+
+// process is a running gateway on ports of its own.
+type process struct {
+	t           *testing.T
+	bin         string
+	data        string
+	cmd         *exec.Cmd
+	log         *logBuffer
+	http, admin string // base URLs
+}
+
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// startGateway runs `headgate serve` on data and waits until it is ready.
+func startGateway(t *testing.T, data string, args ...string) *process {
+	t.Helper()
+	b, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{t: t, bin: b.headgate, data: data, log: &logBuffer{}}
+	args = append([]string{"serve", "--data", data, "--set", "http.listen=127.0.0.1:0", "--set", "admin.listen=127.0.0.1:0"}, args...)
+	p.cmd = exec.Command(b.headgate, args...)
+	p.cmd.Stdout, p.cmd.Stderr = io.Discard, p.log
+	os.Remove(filepath.Join(data, "run.json"))
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.kill() })
+	var r struct{ HTTP, Admin string }
+	p.until("run.json appears", func() bool {
+		doc, err := os.ReadFile(filepath.Join(data, "run.json"))
+		return err == nil && json.Unmarshal(doc, &r) == nil
+	})
+	p.http, p.admin = "http://"+r.HTTP, "http://"+r.Admin
+	return p
+}
+
+// until polls a condition of the world outside this process, for at most 30 s.
+func (p *process) until(what string, ok func() bool) {
+	p.t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(30 * time.Second); !ok(); <-tick.C {
+		if time.Now().After(deadline) {
+			p.t.Fatalf("waited 30 s: %s; log:\n%s", what, p.log)
+		}
+	}
+}
+
+// kill is kill -9.
+func (p *process) kill() {
+	if p.cmd.ProcessState == nil {
+		p.cmd.Process.Kill()
+		p.cmd.Wait()
+	}
+}
+
+// terminate is an orderly stop; it returns the exit code.
+func (p *process) terminate() int {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		p.t.Fatal(err)
+	}
+	p.cmd.Wait()
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// headgate runs a client command against p and returns what it printed; it must exit with code.
+func (p *process) headgate(code int, args ...string) (stdout, stderr string) {
+	p.t.Helper()
+	cmd := exec.Command(p.bin, args...)
+	cmd.Env = append(os.Environ(), "HEADGATE_URL="+p.http, "HEADGATE_ADMIN_URL="+p.admin)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	cmd.Run()
+	if got := cmd.ProcessState.ExitCode(); got != code {
+		p.t.Fatalf("headgate %s: exit %d, want %d\n%s%s\nlog:\n%s", strings.Join(args, " "), got, code, out.String(), errs.String(), p.log)
+	}
+	return out.String(), errs.String()
+}
+
+// post sends a body of NDJSON and returns status and answer.
+func (p *process) post(stream, body string, query ...string) (int, string) {
+	p.t.Helper()
+	resp, err := http.Post(p.http+"/v1/streams/"+stream+"/events?"+strings.Join(query, "&"), "application/x-ndjson", strings.NewReader(body))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return resp.StatusCode, string(answer)
+}
+
+// row is a line of `tail -o json`.
+type row struct {
+	Stream    string
+	Partition int
+	Gateway   string
+	Number    uint64
+	Slot      *int
+	Epoch     int
+	Key       *string
+	Data      string
+}
+
+// tail reads back everything the backend holds of a stream.
+func (p *process) tail(stream string) (rows []row) {
+	p.t.Helper()
+	out, _ := p.headgate(0, "tail", "--stream", stream, "--from", "start", "--wait", "1s", "-o", "json")
+	for line := range strings.Lines(out) {
+		var r row
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			p.t.Fatalf("%s: %v", line, err)
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
