@@ -14,14 +14,15 @@ import (
 // than one call in flight. Both methods return soon after ctx has ended.
 type Backend interface {
 	// Resume returns the number of the last event that this gateway's lane has stored in the partition, 0 for
-	// none. A lane calls it, until it succeeds once, before its first Send.
+	// none. A lane calls it, until it succeeds once, before its first Send; every error means "try again".
 	Resume(ctx context.Context, partition int32) (last uint64, err error)
 
 	// Send stores a run and returns nil when it is confirmed at the backend's declared level. A nil answer is the
 	// only confirmation: after any error the lane sends the same run, byte for byte, again, and the backend must
 	// recognise what it already has; so a Send of events at or below the stored number is confirmed, not stored
-	// twice. The exception is a *SendError with Refused: the backend stored nothing of the run and never will.
-	// The run and its bytes are lent until Send returns.
+	// twice. The exception is a *SendError with Refused: the backend stored nothing of the run and never will, and
+	// the lane goes on with the run behind it, so that First may leave a gap. The run and its bytes are lent until
+	// Send returns.
 	Send(ctx context.Context, run *Run) error
 }
 
@@ -40,11 +41,11 @@ type Run struct {
 	Payload         []byte
 }
 
-// SendError is how a backend says more than "try again". Any other error from Send or Resume is retried too.
+// SendError is how a backend says more than "try again". Any other error of Send is retried.
 type SendError struct {
 	Refused bool          // the content is refused for good; a retry cannot help
 	After   time.Duration // not before this long from now; 0 leaves it to the lane's back-off
-	Code    event.Code    // what producers are told; "" is backend_unavailable
+	Code    event.Code    // what producers are told; "" is backend_unavailable, or internal when refused
 	Reason  string        // short, from a fixed set: label of headgate_delivery_errors_total; "" is "error"
 	Err     error
 }

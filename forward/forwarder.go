@@ -1,0 +1,157 @@
+package forward
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/headgate-io/headgate/internal/budget"
+	"github.com/headgate-io/headgate/internal/compress"
+)
+
+// Config describes the forwarder of one stream. Zero values mean what the comments say.
+type Config struct {
+	Stream      string // name, needed
+	Gateway     string // id of this gateway, needed
+	BackendName string // as in the configuration, a label in the metrics; "default"
+	Partitions  int    // lanes, 1 to 256; needed
+	Codec       string // zstd, s2, lz4, gzip, none; zstd
+
+	LingerWaiting time.Duration // age at which events are sealed when a request waits for them; 1 ms
+	LingerIdle    time.Duration // age at which others are sealed; 20 ms
+	FrameBytes    int           // most bytes of a frame before compression, a single larger event aside; 512 KiB
+	FrameEvents   int           // most events of a frame; 10,000
+	MaxRun        int           // most bytes of a run, a single larger frame aside; FrameBytes
+	SendTimeout   time.Duration // after which a call of the backend counts as failed; 30 s
+}
+
+// Deps is what a forwarder shares with others.
+type Deps struct {
+	Budget  *budget.Budget // bytes in the lanes; 64 MiB of its own when nil
+	Log     *slog.Logger   // nothing is logged when nil
+	Metrics *Metrics       // not exported when nil
+}
+
+const (
+	maxPartitions = 256
+	defaultBudget = 64 << 20
+)
+
+// Forwarder takes the events of one stream to its backend.
+type Forwarder struct {
+	cfg     Config
+	backend Backend
+	codec   *compress.Codec
+	budget  *budget.Budget
+	log     *slog.Logger
+	metrics *Metrics
+	lanes   []*lane
+
+	gate   sync.RWMutex // held for reading by a Forward, so that none is under way when the forwarder closes
+	closed bool         // guarded by gate
+}
+
+// New checks the configuration and returns a forwarder, which takes events from now on and sends them when it runs.
+func New(cfg Config, backend Backend, deps Deps) (*Forwarder, error) {
+	if err := cfg.check(); err != nil {
+		return nil, fmt.Errorf("forward stream %q: %w", cfg.Stream, err)
+	}
+	cfg.setDefaults()
+	codec, err := compress.ByName(cfg.Codec)
+	if err != nil {
+		return nil, fmt.Errorf("forward stream %q: %w", cfg.Stream, err)
+	}
+	if deps.Log == nil {
+		deps.Log = slog.New(slog.DiscardHandler)
+	}
+	if deps.Budget == nil {
+		deps.Budget = budget.New(defaultBudget)
+	}
+	if deps.Metrics == nil {
+		deps.Metrics = newMetrics()
+	}
+	f := &Forwarder{
+		cfg: cfg, backend: backend, codec: codec, budget: deps.Budget,
+		log: deps.Log.With("stream", cfg.Stream), metrics: deps.Metrics,
+	}
+	for p := range cfg.Partitions {
+		f.lanes = append(f.lanes, newLane(f, int32(p)))
+	}
+	f.metrics.watch(f)
+	return f, nil
+}
+
+func (c *Config) check() error {
+	switch {
+	case c.Stream == "" || c.Gateway == "":
+		return errors.New("stream and gateway need a name")
+	case c.Partitions < 1 || c.Partitions > maxPartitions:
+		return fmt.Errorf("%d partitions: must be 1 to %d", c.Partitions, maxPartitions)
+	case min(c.LingerWaiting, c.LingerIdle, c.SendTimeout) < 0 || min(c.FrameBytes, c.FrameEvents, c.MaxRun) < 0:
+		return errors.New("a limit below zero")
+	}
+	return nil
+}
+
+func (c *Config) setDefaults() {
+	orDefault(&c.BackendName, "default")
+	orDefault(&c.Codec, "zstd")
+	orDefault(&c.LingerWaiting, time.Millisecond)
+	orDefault(&c.LingerIdle, 20*time.Millisecond)
+	orDefault(&c.FrameBytes, 512<<10)
+	orDefault(&c.FrameEvents, 10_000)
+	orDefault(&c.MaxRun, c.FrameBytes)
+	orDefault(&c.SendTimeout, 30*time.Second)
+}
+
+func orDefault[T comparable](v *T, def T) {
+	var zero T
+	if *v == zero {
+		*v = def
+	}
+}
+
+// Run seals and sends what is forwarded, until the forwarder is closed and everything is confirmed: then it
+// returns nil. When ctx ends before that, it gives up: requests that still wait learn that what is stored is
+// unknown, and the error says how many events that concerns. It is called once.
+func (f *Forwarder) Run(ctx context.Context) error {
+	var lanes sync.WaitGroup
+	for _, l := range f.lanes {
+		lanes.Go(func() { l.sealAll(ctx) })
+		lanes.Go(func() { l.sendAll(ctx) })
+	}
+	lanes.Wait()
+	if ctx.Err() == nil {
+		return nil
+	}
+	f.shut()
+	events := 0
+	for _, l := range f.lanes {
+		events += l.abandon()
+	}
+	return fmt.Errorf("forward stream %q: stopped with %d events not confirmed: %w", f.cfg.Stream, events, ctx.Err())
+}
+
+// Close makes Forward refuse and Run drain. It may be called twice; it doesn't wait, Run does.
+func (f *Forwarder) Close() {
+	f.shut()
+	for _, l := range f.lanes {
+		l.close()
+	}
+}
+
+// shut returns when no Forward is under way and none will take anything.
+func (f *Forwarder) shut() {
+	f.gate.Lock()
+	defer f.gate.Unlock()
+	f.closed = true
+}
+
+// RaiseMinVersion makes the partition's lane refuse events that were routed by a table older than version, and
+// closes the frame that holds such events: no frame mixes what came before with what comes after.
+func (f *Forwarder) RaiseMinVersion(partition int32, version uint64) {
+	f.lanes[partition].raise(version)
+}

@@ -1,0 +1,115 @@
+package forward
+
+import (
+	"encoding/binary"
+	"sync"
+
+	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/sdk/wire"
+)
+
+// frame is consecutive events of one lane, first open, then waiting to be sealed, then sealed. From sealing on
+// its bytes never change.
+type frame struct {
+	draft   *draft  // until it is sealed
+	payload *buffer // from then on
+
+	framing      wire.Framing
+	tableVersion uint64
+	first        uint64 // number of its first event, from sealing on
+	events       int
+	held         int64 // bytes of the budget
+
+	index []int32 // per event its place in its request
+	parts []part  // whose events they are, in order
+}
+
+// part is the events that one batch has in a frame.
+type part struct {
+	receipt *Receipt
+	events  int
+}
+
+// What the budget is charged for beside the bytes of an event, its key, its id and its attributes: its places in
+// the metadata columns; and what a sealed frame takes beside its payload.
+const (
+	eventOverhead = 32
+	frameOverhead = 512
+	partOverhead  = 128 // with its share of the receipt
+)
+
+var (
+	frames = sync.Pool{New: func() any { return new(frame) }}
+	drafts = sync.Pool{New: func() any { return new(draft) }}
+)
+
+// weight is what an event is charged for until it is sealed.
+func weight(e *event.Event) int64 {
+	n := len(e.Data) + len(e.Key) + len(e.ID) + eventOverhead
+	for i := range e.Attrs {
+		n += len(e.Attrs[i].Name) + len(e.Attrs[i].Value) + eventOverhead
+	}
+	return int64(n)
+}
+
+// openFrame returns an empty frame for about n bytes.
+func openFrame(n int, framing wire.Framing, version uint64) *frame {
+	fr := frames.Get().(*frame)
+	fr.draft = drafts.Get().(*draft)
+	fr.framing, fr.tableVersion = framing, version
+	fr.draft.open(n, framing, version)
+	return fr
+}
+
+// fits tells whether another event of n bytes stays within a frame of limit bytes.
+func (fr *frame) fits(n, limit int) bool {
+	return len(fr.draft.raw.b)+n+binary.MaxVarintLen64 <= limit
+}
+
+// join starts the events of another batch.
+func (fr *frame) join(b *event.Batch, r *Receipt) {
+	fr.draft.request(b)
+	fr.parts = append(fr.parts, part{receipt: r})
+}
+
+// add copies an event of the batch that joined last; at is its place in the request.
+func (fr *frame) add(e *event.Event, at int32) {
+	fr.draft.add(e)
+	fr.index = append(fr.index, at)
+	fr.parts[len(fr.parts)-1].events++
+	fr.events++
+	fr.held += weight(e)
+}
+
+// settle tells the receipts what has become of the frame's events: confirmed, or refused with a code.
+func (fr *frame) settle(refused event.Code) {
+	index := fr.index
+	for _, p := range fr.parts {
+		if refused != "" {
+			p.receipt.fail(index[:p.events], refused)
+		} else {
+			p.receipt.settle(p.events)
+		}
+		index = index[p.events:]
+	}
+}
+
+// abandon tells the receipts that nobody can say what has become of the frame's events.
+func (fr *frame) abandon() {
+	for _, p := range fr.parts {
+		p.receipt.abandon(p.events)
+	}
+}
+
+// recycle gives the frame's memory back; the caller must be its only user.
+func (fr *frame) recycle() {
+	if fr.draft != nil {
+		fr.draft.recycle()
+	}
+	if fr.payload != nil {
+		give(fr.payload)
+	}
+	clear(fr.parts)
+	*fr = frame{index: fr.index[:0], parts: fr.parts[:0]}
+	frames.Put(fr)
+}

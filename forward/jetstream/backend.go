@@ -1,0 +1,119 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	js "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/forward"
+)
+
+// lane is what the backend knows of one subject. Only the goroutine that sends for the partition uses it.
+type lane struct {
+	partition int32
+	subject   string
+
+	known bool   // last and seq are from the stream
+	last  uint64 // number of the last event stored, 0 for none
+	seq   uint64 // sequence of the message with it: what the next publish expects; 0 for none
+
+	unsure  bool  // a publish has no answer: it may be stored after seq
+	stopped error // somebody else writes this subject; nothing is sent any more
+}
+
+func (b *Backend) lane(partition int32) *lane {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := b.lanes[partition]
+	if l == nil {
+		l = &lane{partition: partition, subject: Subject(b.cfg.Stream, partition, b.cfg.Gateway)}
+		b.lanes[partition] = l
+	}
+	return l
+}
+
+// Resume reads the last message of the lane from the stream's leader. See forward.Backend.
+func (b *Backend) Resume(ctx context.Context, partition int32) (last uint64, err error) {
+	l := b.lane(partition)
+	if l.stopped == nil && !l.known {
+		err = b.resume(ctx, l)
+	}
+	if err = errors.Join(err, l.stopped); err != nil {
+		return 0, sendError(err)
+	}
+	return l.last, nil
+}
+
+func (b *Backend) resume(ctx context.Context, l *lane) error {
+	m, err := b.lastOf(ctx, l.subject)
+	if errors.Is(err, js.ErrMsgNotFound) {
+		l.known = true
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("resume %s: %w", l.subject, err)
+	}
+	if m.Last == 0 {
+		b.stop(l, &ChainError{Subject: l.subject, After: 0, Found: m.Seq, Reason: "not a gateway's message"})
+		return l.stopped
+	}
+	l.known, l.last, l.seq = true, m.Last, m.Seq
+	return nil
+}
+
+// Send publishes a run behind the lane's last message. See forward.Backend: a run at or below the stored number
+// is confirmed; after an answer that did not come the stream is read before anything is published again.
+func (b *Backend) Send(ctx context.Context, run *forward.Run) error {
+	if run.Stream != b.cfg.Stream {
+		return fmt.Errorf("BUG: run of stream %s sent to the backend of %s", run.Stream, b.cfg.Stream)
+	}
+	l := b.lane(run.Partition)
+	if _, err := b.Resume(ctx, run.Partition); err != nil {
+		return err
+	}
+	if l.unsure {
+		if stored, err := b.settle(ctx, l, run); stored || err != nil {
+			return sendError(err)
+		}
+	}
+	switch {
+	case run.Last <= l.last:
+		return nil
+	case run.First <= l.last:
+		err := fmt.Errorf("%s holds events up to %d, the run has %d to %d", l.subject, l.last, run.First, run.Last)
+		return &forward.SendError{Code: event.Internal, Reason: "overlap", Err: err}
+	}
+	return sendError(b.publish(ctx, l, run))
+}
+
+// publish sends the run with the chain check and finds out what became of it.
+func (b *Backend) publish(ctx context.Context, l *lane, run *forward.Run) error {
+	ctx, cancel := context.WithTimeout(ctx, b.cfg.Timeout)
+	defer cancel()
+	ack, err := b.js.PublishMsg(ctx, message(l, run), js.WithRetryAttempts(0))
+	if err == nil && !ack.Duplicate {
+		l.confirm(ack.Sequence, run.Last)
+		return nil
+	}
+	if err == nil {
+		// The server has forgotten nothing of this id in two minutes, but the lane's chain may have been purged
+		// since: only the message itself says that the run is stored.
+		err = errDuplicateID
+	}
+	if definite(err) {
+		return err
+	}
+	l.unsure = true
+	if !errors.Is(err, errDuplicateID) && !isCode(err, wrongLastSequence) {
+		return err
+	}
+	if stored, look := b.settle(ctx, l, run); stored || look != nil {
+		return look
+	}
+	return err
+}
+
+func (l *lane) confirm(seq, last uint64) { l.seq, l.last, l.unsure = seq, last, false }

@@ -1,0 +1,96 @@
+package jetstream
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	js "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/headgate-io/headgate/forward"
+)
+
+// Headers of a message besides those of NATS.
+const (
+	headerContentType     = "Content-Type"
+	headerContentEncoding = "Content-Encoding" // absent when the frames are not compressed
+	headerStream          = "Headgate-Stream"
+	headerPartition       = "Headgate-Partition"
+	headerFirst           = "Headgate-First-Seq" // event numbers in the lane
+	headerLast            = "Headgate-Last-Seq"
+	headerCount           = "Headgate-Count" // events
+	headerTableVersion    = "Headgate-Table-Version"
+	headerMarker          = "Headgate-Marker" // on a message that holds no events: "seal"
+)
+
+// Message is a stored run. Numbers are 0 and words empty where a message that is no gateway's lacks them.
+type Message struct {
+	Seq  uint64    // position in the stream's backend, over all lanes
+	Time time.Time // when it was stored
+
+	Stream       string
+	Partition    int32
+	Gateway      string
+	ID           string
+	First, Last  uint64 // event numbers in the lane
+	Events       int
+	TableVersion uint64
+
+	ContentType, ContentEncoding string
+	Payload                      []byte // frames; the reader's own
+
+	Marker bool // a SEAL marker, not a run
+}
+
+// message makes the message of a run; the payload is lent.
+func message(l *lane, run *forward.Run) *nats.Msg {
+	header := nats.Header{
+		js.MsgIDHeader:               {run.ID},
+		js.ExpectedLastSubjSeqHeader: {strconv.FormatUint(l.seq, 10)},
+		headerContentType:            {run.ContentType},
+		headerStream:                 {run.Stream},
+		headerPartition:              {strconv.FormatInt(int64(run.Partition), 10)},
+		headerFirst:                  {strconv.FormatUint(run.First, 10)},
+		headerLast:                   {strconv.FormatUint(run.Last, 10)},
+		headerCount:                  {strconv.Itoa(run.Events)},
+		headerTableVersion:           {strconv.FormatUint(run.TableVersion, 10)},
+	}
+	if run.ContentEncoding != "" {
+		header[headerContentEncoding] = []string{run.ContentEncoding}
+	}
+	return &nats.Msg{Subject: l.subject, Header: header, Data: run.Payload}
+}
+
+// parse reads a message; it refuses nothing, since who reads a stream must get past anything that lies there.
+func parse(subject string, header nats.Header, payload []byte) Message {
+	m := Message{
+		ID:              header.Get(js.MsgIDHeader),
+		First:           number(header, headerFirst),
+		Last:            number(header, headerLast),
+		Events:          int(number(header, headerCount)),
+		TableVersion:    number(header, headerTableVersion),
+		ContentType:     header.Get(headerContentType),
+		ContentEncoding: header.Get(headerContentEncoding),
+		Marker:          header.Get(headerMarker) != "",
+		Payload:         payload,
+	}
+	if tokens := strings.Split(subject, "."); len(tokens) == 4 {
+		partition, _ := strconv.ParseInt(tokens[2], 10, 32)
+		m.Stream, m.Partition, m.Gateway = tokens[1], int32(partition), tokens[3]
+	}
+	return m
+}
+
+func (m Message) at(seq uint64, stored time.Time) Message {
+	m.Seq, m.Time = seq, stored
+	return m
+}
+
+func number(header nats.Header, name string) uint64 {
+	n, err := strconv.ParseUint(header.Get(name), 10, 63)
+	if err != nil {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,178 @@
+package forward
+
+import (
+	"bytes"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/sdk/wire"
+)
+
+// lane is the ordered queue of one partition. Requests put events into its open frame; its sealer and its
+// sender, one goroutine each, take frames from there to the backend.
+type lane struct {
+	f         *Forwarder
+	partition int32
+
+	sealer  chan struct{} // wakes the sealer: capacity 1
+	sender  chan struct{} // wakes the sender: capacity 1
+	trouble atomic.Pointer[event.Code]
+
+	next uint64 // number of the next event to be sealed, 0 before Resume; the sealer's
+
+	mu         sync.Mutex // guards the rest
+	minVersion uint64     // events routed by an older table are refused
+	closing    bool       // nothing comes in any more
+	open       *frame     // nil when it would be empty
+	due        time.Time  // when the open frame is sealed at the latest
+	size       int        // bytes of the last frame, a guess at the next
+	// queue has the closed frames in order: first those of the run in flight, then sealed ones, then ones that
+	// wait for the sealer.
+	queue    []*frame
+	inflight int // frames of the queue that are in flight
+	sealed   int // frames of the queue that are sealed, those in flight among them
+	counts   laneCounts
+}
+
+// laneCounts says where the lane's events are. At any moment accepted is the sum of the other numbers of events.
+type laneCounts struct {
+	accepted                      uint64
+	open, sealed, inflight        int // in the lane: not sealed yet, sealed, sent and not confirmed yet
+	delivered, refused, abandoned uint64
+	bytes                         int64 // of the budget
+}
+
+// intake is the part of a Forward that is the same for all its lanes.
+type intake struct {
+	batch   *event.Batch
+	receipt *Receipt
+	due     time.Time // when the events are to be sealed at the latest
+}
+
+func newLane(f *Forwarder, partition int32) *lane {
+	return &lane{f: f, partition: partition, sealer: make(chan struct{}, 1), sender: make(chan struct{}, 1)}
+}
+
+// wake makes the goroutine behind ch look again; it may be busy, and then looks when it is done.
+func wake(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// put copies the events at which into the lane, or reports false when they are routed by a table too old.
+func (l *lane) put(in *intake, which []int32) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if in.batch.TableVersion < l.minVersion {
+		return false
+	}
+	queued, due := len(l.queue), l.due
+	var joined *frame
+	for _, at := range which {
+		e := &in.batch.Events[at]
+		fr := l.room(in, e)
+		if fr != joined {
+			fr.join(in.batch, in.receipt)
+			joined = fr
+		}
+		held := fr.held
+		fr.add(e, at)
+		l.counts.bytes += fr.held - held
+		if fr.events >= l.f.cfg.FrameEvents || !fr.fits(0, l.f.cfg.FrameBytes) {
+			l.cut()
+		}
+	}
+	l.counts.accepted += uint64(len(which))
+	l.counts.open += len(which)
+	if len(l.queue) != queued || l.due != due {
+		wake(l.sealer)
+	}
+	return true
+}
+
+// room returns the open frame if the event may enter it, else a new one.
+func (l *lane) room(in *intake, e *event.Event) *frame {
+	if fr := l.open; fr != nil {
+		split := fr.framing == wire.NDJSON && bytes.IndexByte(e.Data, '\n') >= 0
+		if !split && fr.tableVersion == in.batch.TableVersion && fr.fits(len(e.Data), l.f.cfg.FrameBytes) {
+			if in.due.Before(l.due) {
+				l.due = in.due
+			}
+			return fr
+		}
+		l.cut()
+	}
+	framing := wire.NDJSON
+	if bytes.IndexByte(e.Data, '\n') >= 0 {
+		framing = wire.Prefixed
+	}
+	l.open, l.due = openFrame(min(l.size+l.size/8, l.f.cfg.FrameBytes), framing, in.batch.TableVersion), in.due
+	return l.open
+}
+
+// cut closes the open frame: it waits for the sealer.
+func (l *lane) cut() {
+	l.size = len(l.open.draft.raw.b)
+	l.queue = append(l.queue, l.open)
+	l.open, l.due = nil, time.Time{}
+}
+
+// raise makes the lane refuse events routed by a table older than version, and cuts what such tables brought.
+func (l *lane) raise(version uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.minVersion = max(l.minVersion, version)
+	if l.open != nil && l.open.tableVersion < l.minVersion {
+		l.cut()
+		wake(l.sealer)
+	}
+}
+
+// close makes the lane's goroutines end when all it holds is confirmed.
+func (l *lane) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closing = true
+	wake(l.sealer)
+	wake(l.sender)
+}
+
+// pop takes the first n frames off the queue.
+func (l *lane) pop(n int) []*frame {
+	popped := append([]*frame(nil), l.queue[:n]...)
+	clear(l.queue[:n])
+	l.queue = l.queue[n:]
+	l.sealed -= n
+	return popped
+}
+
+// abandon gives up on everything in the lane, whose goroutines have ended, and returns the number of its events.
+func (l *lane) abandon() (events int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open != nil {
+		l.cut()
+	}
+	for _, fr := range l.queue {
+		events += fr.events
+		l.f.budget.Release(fr.held)
+		l.counts.bytes -= fr.held
+		fr.abandon()
+		fr.recycle()
+	}
+	l.queue, l.sealed, l.inflight = nil, 0, 0
+	l.counts.open, l.counts.sealed, l.counts.inflight = 0, 0, 0
+	l.counts.abandoned += uint64(events)
+	return events
+}
+
+// snapshot returns the counts of one moment.
+func (l *lane) snapshot() laneCounts {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.counts
+}
