@@ -27,6 +27,7 @@ type Scanner struct {
 	maxDepth int
 	watch    [event.MaxFields]Pointer
 	watched  mask
+	lengths  uint64 // bit n%64 is set when a watched name is n bytes long: rules out most names at once
 	scratch  []byte // holds an unescaped name while it is compared; large enough for every name that can match
 	base     int    // index in src from which Fields count
 	escaped  bool   // the string scanned last has escapes
@@ -51,6 +52,7 @@ func New(maxDepth int, watch []Pointer) *Scanner {
 		}
 		for _, t := range p.tokens {
 			longest = max(longest, len(t.name))
+			s.lengths |= 1 << (len(t.name) & 63)
 		}
 	}
 	s.scratch = make([]byte, 0, longest*longestEscape)
@@ -101,7 +103,7 @@ func (s *Scanner) scan(src []byte, at, base int) (end int, f Fault) {
 // pointers whose first depth tokens lead here. It returns the index behind the value, or -1.
 func (s *Scanner) value(src []byte, i, depth int, live mask) int {
 	if i >= len(src) {
-		return s.malformed(len(src), "the text ends where a value is expected")
+		return s.malformed(src, i, "")
 	}
 	switch src[i] {
 	case '"':
@@ -119,17 +121,21 @@ func (s *Scanner) value(src []byte, i, depth int, live mask) int {
 	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
 		return s.number(src, i)
 	}
-	return s.malformed(i, "a value is expected")
+	return s.malformed(src, i, "a value is expected")
 }
 
-// malformed notes a fault after which the end of the value cannot be known; it wins over a fault before it.
-func (s *Scanner) malformed(offset int, detail string) int {
-	s.fault = Fault{event.MalformedJSON, offset, detail}
+// malformed notes that what is wrong with src[i] hides the end of the value; that wins over a fault before it.
+// It returns -1.
+func (s *Scanner) malformed(src []byte, i int, detail string) int {
+	if i >= len(src) {
+		i, detail = len(src), "the text ends before the value does"
+	}
+	s.fault = Fault{event.MalformedJSON, i, detail}
 	return -1
 }
 
-// refused notes a fault that spoils the value but not the way to its end; the first one counts.
-func (s *Scanner) refused(code event.Code, offset int, detail string) {
+// refuse notes a fault that spoils the value but not the way to its end; the first one counts.
+func (s *Scanner) refuse(code event.Code, offset int, detail string) {
 	if s.fault.Code == "" {
 		s.fault = Fault{code, offset, detail}
 	}

@@ -3,11 +3,8 @@ package jsonscan
 // literal checks that src[i:] starts with word, whose first byte is known to be there.
 func (s *Scanner) literal(src []byte, i int, word string) int {
 	for n := 1; n < len(word); n++ {
-		if i+n >= len(src) {
-			return s.malformed(len(src), "the text ends inside true, false or null")
-		}
-		if src[i+n] != word[n] {
-			return s.malformed(i+n, "true, false or null is expected")
+		if i+n >= len(src) || src[i+n] != word[n] {
+			return s.malformed(src, i+n, "a value is expected: true, false and null are the only words")
 		}
 	}
 	return i + len(word)
@@ -20,15 +17,15 @@ func (s *Scanner) number(src []byte, i int) int {
 	}
 	first := i
 	if i = digits(src, i); i == first {
-		return s.digitExpected(src, i)
+		return s.malformed(src, i, "a digit is expected")
 	}
 	if src[first] == '0' && i > first+1 {
-		return s.malformed(first+1, "a number has no leading zeros")
+		return s.malformed(src, first+1, "a number has no leading zeros")
 	}
 	if i < len(src) && src[i] == '.' {
 		fraction := i + 1
 		if i = digits(src, fraction); i == fraction {
-			return s.digitExpected(src, i)
+			return s.malformed(src, i, "a digit is expected")
 		}
 	}
 	if i < len(src) && src[i]|0x20 == 'e' {
@@ -37,17 +34,10 @@ func (s *Scanner) number(src []byte, i int) int {
 			exponent++
 		}
 		if i = digits(src, exponent); i == exponent {
-			return s.digitExpected(src, i)
+			return s.malformed(src, i, "a digit is expected")
 		}
 	}
 	return i
-}
-
-func (s *Scanner) digitExpected(src []byte, i int) int {
-	if i >= len(src) {
-		return s.malformed(len(src), "the text ends inside a number")
-	}
-	return s.malformed(i, "a digit is expected")
 }
 
 // digits returns the index behind the decimal digits from src[i] on.

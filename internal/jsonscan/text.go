@@ -16,60 +16,63 @@ const (
 
 // special marks in each byte's highest bit the bytes of w that end a plain run: the quote, the backslash, control
 // characters, and bytes from 0x80. The lowest mark is exact; above it a borrow can make more.
-// Exchanging 0x20 and 0x22 puts the quote right behind the control characters: one subtraction finds both.
+// Exchanging blank and quote puts the quote right behind the control characters: one subtraction finds both.
 func special(w uint64) uint64 {
-	return ((w ^ ones*0x02) - ones*0x21 | (w ^ ones*'\\') - ones | w) & highs
+	quoteOrControl := (w ^ ones*('"'^' ')) - ones*'!'
+	backslash := (w ^ ones*'\\') - ones
+	return (quoteOrControl | backslash | w) & highs
+}
+
+// plain returns the index of the first special byte from src[i] on, or len(src).
+func plain(src []byte, i int) int {
+	for ; i+8 <= len(src); i += 8 {
+		if marks := special(binary.LittleEndian.Uint64(src[i : i+8])); marks != 0 {
+			return i + bits.TrailingZeros64(marks)/8
+		}
+	}
+	var last uint64 // the rest, filled up with zeros, which are control characters
+	for n := len(src) - 1; n >= i; n-- {
+		last = last<<8 | uint64(src[n])
+	}
+	return i + bits.TrailingZeros64(special(last))/8
 }
 
 // text checks the string whose first byte behind the quote is src[i] and returns the index behind the closing
 // quote, or -1. It sets escaped when the string has escapes.
 func (s *Scanner) text(src []byte, i int) int {
-	for {
-		var w uint64
-		if len(src)-i >= 8 {
-			w = binary.LittleEndian.Uint64(src[i:])
-		} else {
-			w = lastWord(src, i)
-		}
-		marks := special(w)
-		if marks == 0 {
-			i += 8
-			continue
-		}
-		i += bits.TrailingZeros64(marks) / 8
-		if i < len(src) && src[i] == '"' {
+	if i = plain(src, i); i < len(src) && src[i] == '"' {
+		return i + 1
+	}
+	return s.textFrom(src, i)
+}
+
+// textFrom is the rest of text from the special byte src[i] on, which is not the closing quote.
+func (s *Scanner) textFrom(src []byte, i int) int {
+	for i < len(src) {
+		switch c := src[i]; {
+		case c == '"':
 			return i + 1
+		case c == '\\':
+			s.escaped = true
+			if i = s.escape(src, i); i < 0 {
+				return -1
+			}
+		case c < ' ':
+			return s.malformed(src, i, "a control character in a string must be escaped")
+		default:
+			i = s.wide(src, i)
 		}
-		if i = s.odd(src, i); i < 0 {
-			return -1
-		}
+		i = plain(src, i)
 	}
+	return s.malformed(src, i, "")
 }
 
-// lastWord is the less than eight bytes from src[i] on, filled up with zeros, which special takes for control characters.
-func lastWord(src []byte, i int) (w uint64) {
-	for n := len(src) - 1; n >= i; n-- {
-		w = w<<8 | uint64(src[n])
-	}
-	return w
-}
-
-// odd goes over what starts at src[i] in a string and is not plain: an escape or bytes from 0x80.
-func (s *Scanner) odd(src []byte, i int) int {
-	if i >= len(src) {
-		return s.malformed(len(src), "the text ends inside a string")
-	}
-	switch c := src[i]; {
-	case c == '\\':
-		s.escaped = true
-		return s.escape(src, i)
-	case c < ' ':
-		return s.malformed(i, "a control character in a string must be escaped")
-	}
+// wide goes over the characters from src[i] on that take more than one byte.
+func (s *Scanner) wide(src []byte, i int) int {
 	for i < len(src) && src[i] >= utf8.RuneSelf {
 		r, size := utf8.DecodeRune(src[i:])
 		if r == utf8.RuneError && size == 1 && !s.PassUTF8 {
-			s.refused(event.InvalidUTF8, i, "a byte in a string is not UTF-8")
+			s.refuse(event.InvalidUTF8, i, "a byte in a string is not UTF-8")
 		}
 		i += size
 	}
@@ -79,24 +82,22 @@ func (s *Scanner) odd(src []byte, i int) int {
 // escape goes over the escape whose backslash is src[i].
 func (s *Scanner) escape(src []byte, i int) int {
 	if i++; i >= len(src) {
-		return s.malformed(len(src), "the text ends inside an escape")
+		return s.malformed(src, i, "")
 	}
 	switch src[i] {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
 		return i + 1
 	case 'u':
 	default:
-		return s.malformed(i, "this escape does not exist in JSON")
+		return s.malformed(src, i, "JSON has no such escape")
 	}
-	for n := 1; n <= 4; n++ {
-		if i+n >= len(src) {
-			return s.malformed(len(src), "the text ends inside an escape")
-		}
-		if hex(src[i+n]) > 15 {
-			return s.malformed(i+n, "\\u must be followed by four hexadecimal digits")
+	end := i + 5
+	for i++; i < end; i++ {
+		if i >= len(src) || hex(src[i]) > 15 {
+			return s.malformed(src, i, "four hexadecimal digits are expected behind \\u")
 		}
 	}
-	return i + 5
+	return end
 }
 
 // hex is the value of a hexadecimal digit, over 15 for any other byte.

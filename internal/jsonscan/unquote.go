@@ -24,7 +24,7 @@ func appendUnescaped(dst, src []byte) []byte {
 		dst = append(dst, src[:at]...)
 		src = src[at+1:]
 		if src[0] != 'u' {
-			dst = append(dst, plain(src[0]))
+			dst = append(dst, single(src[0]))
 			src = src[1:]
 			continue
 		}
@@ -43,8 +43,8 @@ func appendUnescaped(dst, src []byte) []byte {
 	}
 }
 
-// plain is the character that an escape of two characters stands for.
-func plain(c byte) byte {
+// single is the character that an escape of two characters stands for.
+func single(c byte) byte {
 	switch c {
 	case 'b':
 		return '\b'
