@@ -38,11 +38,13 @@ func (b *Backend) lane(partition int32) *lane {
 // Resume reads the last message of the lane from the stream's leader. See forward.Backend.
 func (b *Backend) Resume(ctx context.Context, partition int32) (last uint64, err error) {
 	l := b.lane(partition)
-	if l.stopped == nil && !l.known {
-		err = b.resume(ctx, l)
-	}
-	if err = errors.Join(err, l.stopped); err != nil {
-		return 0, sendError(err)
+	switch {
+	case l.stopped != nil:
+		return 0, sendError(l.stopped)
+	case !l.known:
+		if err := b.resume(ctx, l); err != nil {
+			return 0, sendError(err)
+		}
 	}
 	return l.last, nil
 }
@@ -57,8 +59,7 @@ func (b *Backend) resume(ctx context.Context, l *lane) error {
 		return fmt.Errorf("resume %s: %w", l.subject, err)
 	}
 	if m.Last == 0 {
-		b.stop(l, &ChainError{Subject: l.subject, After: 0, Found: m.Seq, Reason: "not a gateway's message"})
-		return l.stopped
+		return b.stop(l, &ChainError{Subject: l.subject, Found: m.Seq, Reason: "not a gateway's message"})
 	}
 	l.known, l.last, l.seq = true, m.Last, m.Seq
 	return nil

@@ -40,55 +40,51 @@ func (e *SealedError) Error() string {
 	return fmt.Sprintf("%s is sealed by table version %d", e.Subject, e.TableVersion)
 }
 
-// settle finds out whether a run whose publish had no clear answer is stored. It reads the subject forward from
-// the last message known to be ours, through the leader: a replica may be behind.
+// settle finds out whether a run whose publish had no clear answer is stored. All reads go to the stream's leader:
+// a replica may be behind. Not stored means that the lane's end is known again, and the run may be published.
 func (b *Backend) settle(ctx context.Context, l *lane, run *forward.Run) (stored bool, err error) {
-	m, err := b.next(ctx, l.subject, l.seq+1)
+	end, err := b.lastOf(ctx, l.subject)
 	switch {
 	case errors.Is(err, js.ErrMsgNotFound):
-		return false, b.settleEnd(ctx, l)
+		if l.seq != 0 {
+			b.log.WarnContext(ctx, "lane is empty, its chain starts again", "subject", l.subject, "after", l.seq)
+		}
+		l.seq, l.unsure = 0, false // the numbers go on
+		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("read %s: %w", l.subject, err)
+		return false, fmt.Errorf("read the end of %s: %w", l.subject, err)
+	case end.Seq < l.seq: // a stream restored from an older state is not for us to judge
+		return false, b.stop(l, &ChainError{Subject: l.subject, After: l.seq, Found: end.Seq, Reason: "the stream ends earlier"})
+	case end.Seq == l.seq:
+		l.unsure = false
+		return false, nil
+	}
+	return b.settleNext(ctx, l, run)
+}
+
+// settleNext judges the message that follows the last one known to be ours.
+func (b *Backend) settleNext(ctx context.Context, l *lane, run *forward.Run) (stored bool, err error) {
+	m, err := b.next(ctx, l.subject, l.seq+1)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("read %s from %d: %w", l.subject, l.seq+1, err)
 	case m.Marker:
 		return false, &SealedError{Subject: l.subject, TableVersion: m.TableVersion}
 	case m.ID == run.ID && m.Last == run.Last && bytes.Equal(m.Payload, run.Payload):
 		l.confirm(m.Seq, m.Last)
 		return true, nil
 	}
-	b.stop(l, &ChainError{Subject: l.subject, After: l.seq, Found: m.Seq, Reason: "a second writer"})
-	return false, l.stopped
+	return false, b.stop(l, &ChainError{Subject: l.subject, After: l.seq, Found: m.Seq, Reason: "a second writer"})
 }
 
-// settleEnd handles that no message follows the lane's last one: the run is not stored. It also notices when the
-// last message itself has gone. An empty subject is taken up again from its start (the numbers go on); a subject
-// that ends earlier is a stream restored from an older state, which is not for us to judge.
-func (b *Backend) settleEnd(ctx context.Context, l *lane) error {
-	m, err := b.lastOf(ctx, l.subject)
-	switch {
-	case errors.Is(err, js.ErrMsgNotFound):
-		if l.seq != 0 {
-			b.log.WarnContext(ctx, "the lane's messages are gone, it starts again", "subject", l.subject, "seq", l.seq)
-		}
-		l.seq, l.unsure = 0, false
-		return nil
-	case err != nil:
-		return fmt.Errorf("read the end of %s: %w", l.subject, err)
-	case m.Seq < l.seq:
-		b.stop(l, &ChainError{Subject: l.subject, After: l.seq, Found: m.Seq, Reason: "the stream ends earlier"})
-		return l.stopped
-	case m.Seq > l.seq:
-		return fmt.Errorf("%s has grown while it was read", l.subject) // unsure still: read again
-	}
-	l.unsure = false
-	return nil
-}
-
-func (b *Backend) stop(l *lane, why *ChainError) {
+// stop ends all sending on the lane and returns why.
+func (b *Backend) stop(l *lane, why *ChainError) error {
 	l.stopped = why
 	b.mu.Lock()
 	b.alarm = errors.Join(b.alarm, why)
 	b.mu.Unlock()
 	b.log.Error("lane stopped", "partition", l.partition, "subject", l.subject, "err", why)
+	return why
 }
 
 func (b *Backend) next(ctx context.Context, subject string, from uint64) (Message, error) {

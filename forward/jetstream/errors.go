@@ -34,13 +34,6 @@ var errDuplicateID = errors.New("the id was used within the last two minutes, it
 // ErrFull is returned by Open when the server has not enough space left for the stream's MaxBytes.
 var ErrFull = errors.New("not enough storage for the stream")
 
-func full(err error) error {
-	if isFull(err) {
-		return errors.Join(ErrFull, err)
-	}
-	return err
-}
-
 func apiError(err error) *js.APIError {
 	var coded *js.APIError
 	errors.As(err, &coded)

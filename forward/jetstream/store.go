@@ -71,18 +71,20 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config, log *slog.Logger) (*Ba
 	if err != nil {
 		return nil, fmt.Errorf("open stream %s: %w", cfg.Stream, err)
 	}
-	if err := ensure(ctx, api, cfg); err != nil {
+	log = log.With("stream", cfg.Stream)
+	if err := ensure(ctx, api, cfg, log); err != nil {
 		return nil, fmt.Errorf("open stream %s: %w", cfg.Stream, err)
 	}
-	log = log.With("stream", cfg.Stream)
 	return &Backend{cfg: cfg, nc: nc, js: api, log: log, lanes: make(map[int32]*lane)}, nil
 }
 
-func ensure(ctx context.Context, api js.JetStream, cfg Config) error {
+func ensure(ctx context.Context, api js.JetStream, cfg Config, log *slog.Logger) error {
 	stream, err := api.Stream(ctx, StreamName(cfg.Stream))
 	if errors.Is(err, js.ErrStreamNotFound) {
-		_, err := api.CreateStream(ctx, definition(js.StreamConfig{}, cfg))
-		return full(err)
+		if _, err = api.CreateStream(ctx, definition(js.StreamConfig{}, cfg)); isFull(err) {
+			return errors.Join(ErrFull, err)
+		}
+		return err
 	}
 	if err != nil {
 		return err
@@ -92,8 +94,12 @@ func ensure(ctx context.Context, api js.JetStream, cfg Config) error {
 	if reflect.DeepEqual(want, info.Config) {
 		return nil
 	}
-	_, err = api.UpdateStream(ctx, want)
-	return full(err)
+	if _, err = api.UpdateStream(ctx, want); isFull(err) {
+		log.WarnContext(ctx, "stream keeps its size, the server has no room for the new one",
+			"max_bytes", info.Config.MaxBytes, "wanted", want.MaxBytes)
+		return nil
+	}
+	return err
 }
 
 // definition sets what we decide of a stream and leaves an operator's placement and the like alone. There is no
@@ -108,7 +114,7 @@ func definition(c js.StreamConfig, cfg Config) js.StreamConfig {
 	c.MaxAge = 0
 	c.Replicas = cfg.Replicas
 	c.Duplicates = duplicateWindow
-	c.AllowMsgTTL = true // SEAL markers never expire; can't be switched on later without this
+	c.AllowMsgTTL = true // for SEAL markers, which say that they never expire
 	c.AllowDirect = true
 	return c
 }
