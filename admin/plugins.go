@@ -35,7 +35,7 @@ type Version struct {
 	Digest    string    `json:"digest"` // "sha256:<hex>"
 	Size      int64     `json:"size"`   // bytes
 	ABI       string    `json:"abi"`
-	Kind      []string  `json:"kind"`      // what it says it does: "keys", "drops", "rewrites", ...
+	Kind      string    `json:"kind"`      // what it may do to events, in words joined by +
 	Languages []string  `json:"languages"` // what it was made with, as far as it says
 	Checks    []Check   `json:"checks"`
 	Created   time.Time `json:"created,omitzero"`

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate-io/headgate/admin"
+)
+
+func newPluginCommand() *cobra.Command {
+	cmd := newGroup("plugin", "Upload, inspect and activate WebAssembly plugins")
+	at := adminFlag(cmd)
+	cmd.AddCommand(
+		newPluginPushCommand(at),
+		newPluginListCommand(at),
+		newPluginShowCommand(at),
+		newPluginActivateCommand(at),
+		newPluginDeactivateCommand(at),
+		newPluginDeleteCommand(at),
+	)
+	return cmd
+}
+
+func pluginPath(name string) string { return "/v1/plugins/" + url.PathEscape(name) }
+
+func versionPath(name, digest string) string {
+	return pluginPath(name) + "/versions/" + url.PathEscape(digest)
+}
+
+func chainPath(stream string) string { return streamPath(stream) + "/plugins" }
+
+// chain is the answer to a change of what a stream's events go through.
+type chain struct {
+	Stream  string             `json:"stream"`
+	Plugins []admin.Activation `json:"plugins"`
+}
+
+// String names the plugins in order with the first digits of their digests.
+func (c chain) String() string {
+	if len(c.Plugins) == 0 {
+		return c.Stream + ": no plugins"
+	}
+	var steps []string
+	for _, p := range c.Plugins {
+		steps = append(steps, p.Plugin+"@"+shortDigest(p.Digest))
+	}
+	return c.Stream + ": " + strings.Join(steps, " -> ")
+}
+
+// shortDigest is enough of a digest to name a version.
+func shortDigest(digest string) string {
+	digits := strings.TrimPrefix(digest, "sha256:")
+	return digits[:min(12, len(digits))]
+}

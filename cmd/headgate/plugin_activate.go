@@ -1,0 +1,72 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate-io/headgate/admin"
+)
+
+func newPluginActivateCommand(at *address) *cobra.Command {
+	var stream, config, onError string
+	var a admin.Activation
+	cmd := &cobra.Command{
+		Use:     "activate --stream NAME PLUGIN",
+		Short:   "Let a stream's events go through a plugin, in place of its other version or after the other plugins",
+		Example: `  headgate plugin activate --stream web accesslog --config '{"drop_status_from":500}'`,
+		Args:    cobra.ExactArgs(1),
+	}
+	streamFlag(cmd, &stream)
+	cmd.Flags().StringVar(&a.Digest, "digest", "", "version; its first 8 digits will do (default: the newest)")
+	cmd.Flags().StringVar(&config, "config", "", "the plugin's configuration, JSON or @FILE")
+	cmd.Flags().StringVar(&onError, "on-error", "", "what becomes of events it fails on: reject (default), pass, deadletter or default_key=KEY")
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if err := requireStream(stream); err != nil {
+			return err
+		}
+		a.Plugin = args[0]
+		a.OnError, a.Key, _ = strings.Cut(onError, "=")
+		if a.Config, err = readConfig(config); err != nil {
+			return err
+		}
+		body, err := json.Marshal(a)
+		if err != nil {
+			return err
+		}
+		to, err := at.dial()
+		if err != nil {
+			return err
+		}
+		var now chain
+		c := call{method: http.MethodPost, path: chainPath(stream), mediaType: "application/json", body: body}
+		if _, err := to.do(cmd.Context(), c, &now); err != nil {
+			return err
+		}
+		fmt.Fprintln(cmd.OutOrStdout(), now)
+		return nil
+	}
+	return cmd
+}
+
+// readConfig returns a plugin's configuration given as JSON or as @FILE; nil for none.
+func readConfig(given string) (json.RawMessage, error) {
+	text := []byte(given)
+	if name, ok := strings.CutPrefix(given, "@"); ok {
+		var err error
+		if text, err = os.ReadFile(name); err != nil {
+			return nil, usageError(err)
+		}
+	}
+	if len(text) == 0 {
+		return nil, nil
+	}
+	if !json.Valid(text) {
+		return nil, usagef(`--config is no JSON; it looks like {"name": "value"}, or @FILE`)
+	}
+	return text, nil
+}

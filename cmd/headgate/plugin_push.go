@@ -1,0 +1,73 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate-io/headgate/admin"
+)
+
+func newPluginPushCommand(at *address) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "push NAME FILE",
+		Short: "Upload a module as the newest version of a plugin",
+		Args:  cobra.ExactArgs(2),
+	}
+	outputFlag(cmd, &output, "text", "json")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := checkOutput(output, "text", "json"); err != nil {
+			return err
+		}
+		wasm, err := os.ReadFile(args[1])
+		if err != nil {
+			return usageError(err)
+		}
+		to, err := at.dial()
+		if err != nil {
+			return err
+		}
+		var v admin.Version
+		c := call{method: http.MethodPut, path: pluginPath(args[0]), mediaType: "application/wasm", body: wasm}
+		_, err = to.do(cmd.Context(), c, &v)
+		if err != nil {
+			printFailedChecks(cmd.ErrOrStderr(), err)
+			return err
+		}
+		if output == "json" {
+			return printJSON(cmd.OutOrStdout(), v)
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s %s (%d bytes; %s)\n", v.Name, v.Digest, v.Size, describe(v))
+		return nil
+	}
+	return cmd
+}
+
+// describe says what a version does and what it was made with.
+func describe(v admin.Version) string {
+	return strings.Join(append([]string{v.Kind}, v.Languages...), ", ")
+}
+
+// printFailedChecks prints a line for each check that a refused upload failed.
+func printFailedChecks(w io.Writer, err error) {
+	refused, ok := errors.AsType[*refusedError](err)
+	if !ok {
+		return
+	}
+	var doc struct{ Checks []admin.Check }
+	if json.Unmarshal(refused.body, &doc) != nil {
+		return // not our answer: the error itself says so
+	}
+	for _, c := range doc.Checks {
+		if !c.OK {
+			fmt.Fprintf(w, "  %s: %s: %s\n", c.Check, c.Code, c.Detail)
+		}
+	}
+}

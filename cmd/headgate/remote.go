@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate-io/headgate/internal/problem"
+)
+
+// remote is one listener of a gateway.
+type remote struct {
+	base string // URL without a last slash
+	flag string // which flag sets it
+	http *http.Client
+}
+
+// address is the flag for a listener's URL.
+type address struct{ flag, url string }
+
+// ingestFlag adds --url.
+func ingestFlag(cmd *cobra.Command) *address {
+	return urlFlag(cmd, "url", "HEADGATE_URL", "http://127.0.0.1:8080")
+}
+
+// adminFlag adds --admin-url to cmd and the commands below it.
+func adminFlag(cmd *cobra.Command) *address {
+	return urlFlag(cmd, "admin-url", "HEADGATE_ADMIN_URL", "http://127.0.0.1:9090")
+}
+
+func urlFlag(cmd *cobra.Command, name, variable, otherwise string) *address {
+	a := &address{flag: "--" + name}
+	if v := os.Getenv(variable); v != "" {
+		otherwise = v
+	}
+	cmd.PersistentFlags().StringVar(&a.url, name, otherwise, "the gateway; also "+variable)
+	return a
+}
+
+// dial checks the address; nothing is connected yet.
+func (a *address) dial() (*remote, error) {
+	base := a.url
+	if !strings.Contains(base, "://") {
+		base = "http://" + base
+	}
+	u, err := url.Parse(base)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, usagef("%s %q is no URL; it looks like http://127.0.0.1:9090", a.flag, a.url)
+	}
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxConnsPerHost = 1
+	t.DisableCompression = true
+	return &remote{base: strings.TrimRight(base, "/"), flag: a.flag, http: &http.Client{
+		Transport:     t,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// call is one request to the admin API with a JSON answer.
+type call struct {
+	method, path string
+	mediaType    string // of body
+	body         []byte
+	header       http.Header // more headers; may be nil
+}
+
+// do sends c and decodes the answer into out, unless that is nil. It returns the answer's headers, and a *refusedError
+// for a status other than 2xx.
+func (r *remote) do(ctx context.Context, c call, out any) (http.Header, error) {
+	resp, err := r.send(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, fmt.Errorf("read the answer of %s: %w", r.base, err)
+	}
+	if out == nil {
+		return resp.Header, nil
+	}
+	if err := json.Unmarshal(body, out); err != nil {
+		return nil, r.foreign(err)
+	}
+	return resp.Header, nil
+}
+
+// send sends c and returns an answer with a status of 2xx.
+func (r *remote) send(ctx context.Context, c call) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, c.method, r.base+c.path, bytes.NewReader(c.body))
+	if err != nil {
+		return nil, usageError(err)
+	}
+	for name, values := range c.header {
+		req.Header[name] = values
+	}
+	if c.mediaType != "" {
+		req.Header.Set("Content-Type", c.mediaType)
+	}
+	resp, err := r.http.Do(req)
+	if err != nil {
+		return nil, r.unreachable(err)
+	}
+	if resp.StatusCode/100 == 2 {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	return nil, refusal(resp)
+}
+
+// unreachable says what to do about a request that got no answer.
+func (r *remote) unreachable(err error) error {
+	if ue, ok := errors.AsType[*url.Error](err); ok {
+		err = ue.Err
+	}
+	return fmt.Errorf("cannot reach the gateway at %s: %w; is it running? (headgate serve, or give %s)", r.base, err, r.flag)
+}
+
+// errForeign is an answer that no Headgate gives.
+var errForeign = errors.New("does not answer like a Headgate")
+
+func (r *remote) foreign(err error) error {
+	return fmt.Errorf("%s %w (check %s): %w", r.base, errForeign, r.flag, err)
+}
+
+// refusedError is an answer that is not 2xx.
+type refusedError struct {
+	status int
+	header http.Header
+	body   []byte           // as it came, at most answerBytes
+	doc    problem.Document // zero when the body is no problem
+}
+
+// answerBytes bounds an answer that says what went wrong.
+const answerBytes = 1 << 20
+
+func refusal(resp *http.Response) *refusedError {
+	e := &refusedError{status: resp.StatusCode, header: resp.Header}
+	e.body, _ = io.ReadAll(io.LimitReader(resp.Body, answerBytes)) // what can't be read has a status still
+	if json.Unmarshal(e.body, &e.doc) != nil {
+		e.doc = problem.Document{}
+	}
+	return e
+}
+
+func (e *refusedError) Error() string {
+	if e.doc.Code == "" {
+		return fmt.Sprintf("the gateway answered %d %s", e.status, http.StatusText(e.status))
+	}
+	if e.doc.Limit != 0 {
+		return fmt.Sprintf("%s: %s (limit %d, here %d)", e.doc.Code, e.doc.Detail, e.doc.Limit, e.doc.Observed)
+	}
+	return fmt.Sprintf("%s: %s", e.doc.Code, e.doc.Detail)
+}

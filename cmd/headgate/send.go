@@ -1,0 +1,118 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate-io/headgate/event"
+)
+
+// sendOptions are the flags of send.
+type sendOptions struct {
+	stream, ack, mediaType string
+	batch                  int
+	rate                   float64
+	timeout                time.Duration
+}
+
+func newSendCommand(c clock) *cobra.Command {
+	var o sendOptions
+	cmd := &cobra.Command{
+		Use:   "send --stream NAME FILE|-",
+		Short: "Post the events of a file",
+		Long: "Post the events of a file, in their order, one request at a time. The last line on stdout is a JSON summary;\n" +
+			"rejected events are named on stderr. Exit code 1 if any event was rejected or not sent.",
+		Example: "  headgate send --stream web access.ndjson\n  zcat old.ndjson.gz | headgate send --stream web -",
+		Args:    cobra.ExactArgs(1),
+	}
+	at := ingestFlag(cmd)
+	streamFlag(cmd, &o.stream)
+	cmd.Flags().StringVar(&o.ack, "ack", "", "wait until events are accepted, durable or delivered (default: the stream's)")
+	cmd.Flags().StringVar(&o.mediaType, "type", "application/x-ndjson", "media type of the file")
+	cmd.Flags().IntVar(&o.batch, "batch", 500, "most events in a request")
+	cmd.Flags().Float64Var(&o.rate, "rate", 0, "most events a second, on average (0: as fast as it goes)")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", time.Minute, "how long a request is tried again")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := o.check(); err != nil {
+			return err
+		}
+		to, err := at.dial()
+		if err != nil {
+			return err
+		}
+		file, size, err := openInput(args[0], cmd.InOrStdin())
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		s := &sender{to: to, clock: c, options: o, file: args[0], stderr: cmd.ErrOrStderr()}
+		s.progress = newProgress(s.stderr, size, c.now())
+		ctx, stop := interruptible(cmd.Context())
+		defer stop()
+		err = s.sendAll(ctx, cut(file, o.mediaType, o.batch))
+		return errors.Join(err, json.NewEncoder(cmd.OutOrStdout()).Encode(s.total))
+	}
+	return cmd
+}
+
+func (o *sendOptions) check() error {
+	if err := requireStream(o.stream); err != nil {
+		return err
+	}
+	if _, ok := event.ParseLevel(o.ack); !ok && o.ack != "" {
+		return usagef("--ack is accepted, durable or delivered, not %q", o.ack)
+	}
+	if o.batch < 1 || o.rate < 0 || o.timeout < 0 {
+		return usagef("--batch is at least 1; --rate and --timeout are not negative")
+	}
+	return nil
+}
+
+// path is where the events go.
+func (o *sendOptions) path() string {
+	p := "/v1/streams/" + url.PathEscape(o.stream) + "/events"
+	if o.ack != "" {
+		p += "?ack=" + o.ack
+	}
+	return p
+}
+
+// openInput opens a file, or stdin for "-"; size is 0 when it is not known.
+func openInput(name string, stdin io.Reader) (file io.ReadCloser, size int64, err error) {
+	if name == "-" {
+		return io.NopCloser(stdin), 0, nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, 0, usageError(err)
+	}
+	st, err := f.Stat()
+	if err == nil && st.IsDir() {
+		err = fmt.Errorf("%s is a folder", name)
+	}
+	if err != nil {
+		return nil, 0, errors.Join(usageError(err), f.Close())
+	}
+	return f, st.Size(), nil
+}
+
+// summary is the last line of send. The five counts add up to Sent.
+type summary struct {
+	Sent         int     `json:"sent"` // events that the gateway answered for
+	Accepted     int     `json:"accepted"`
+	Filtered     int     `json:"filtered"`
+	Rejected     int     `json:"rejected"`
+	Duplicates   int     `json:"duplicates"`
+	DeadLettered int     `json:"deadlettered"`
+	Seconds      float64 `json:"seconds"`
+}
+
+// seconds is d as JSON shows it.
+func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// tailer prints what one long answer brings.
+type tailer struct {
+	from    *remote
+	options tailOptions
+	out     io.Writer
+	stderr  io.Writer
+
+	events  int // printed
+	missing int // events that could not be shown
+}
+
+// errQuiet ends a read in which nothing new came.
+var errQuiet = errors.New("nothing new")
+
+// run ends without error when enough events have come, nothing came for long enough, or ctx ends.
+func (t *tailer) run(ctx context.Context) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	resp, err := t.from.send(ctx, t.options.call())
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	defer resp.Body.Close()
+	body := io.Reader(resp.Body)
+	if wait := t.options.wait; wait > 0 {
+		timer := time.AfterFunc(wait, func() { end(errQuiet) })
+		defer timer.Stop()
+		body = &alarm{body, timer, wait}
+	}
+	if t.options.output == "frames" {
+		err = t.copyFrames(body)
+	} else {
+		err = t.copyRows(body)
+	}
+	if err != nil && ctx.Err() == nil {
+		return err
+	}
+	if t.missing > 0 {
+		return fmt.Errorf("%d events could not be shown", t.missing)
+	}
+	return nil
+}
+
+// alarm puts a timer off with each read that brings something.
+type alarm struct {
+	r     io.Reader
+	timer *time.Timer
+	wait  time.Duration
+}
+
+func (a *alarm) Read(p []byte) (int, error) {
+	n, err := a.r.Read(p)
+	if n > 0 {
+		a.timer.Reset(a.wait)
+	}
+	return n, err
+}
+
+func (t *tailer) copyFrames(body io.Reader) error {
+	n, err := io.Copy(t.out, body)
+	if err != nil {
+		return fmt.Errorf("after %d bytes: %w", n, err)
+	}
+	if t.options.count == 0 {
+		return t.ended()
+	}
+	return nil
+}
+
+// ended is why an answer ends that should go on.
+func (t *tailer) ended() error {
+	return fmt.Errorf("the gateway at %s ended the answer; if it was restarted, run this again", t.from.base)
+}
+
+// tailRow is what tail needs of a line; lines are printed as they come with -o json.
+type tailRow struct {
+	Partition  int     `json:"partition"`
+	Number     uint64  `json:"number"` // from 1; 0: the line is about the answer, not about an event
+	Data       *string `json:"data"`
+	DataBase64 []byte  `json:"data_base64"`
+	Error      string  `json:"error"`
+	Detail     string  `json:"detail"`
+	Size       int64   `json:"size"`
+}
+
+func (t *tailer) copyRows(body io.Reader) (err error) {
+	in, out := bufio.NewReaderSize(body, 64<<10), bufio.NewWriterSize(t.out, 64<<10)
+	defer func() { err = errors.Join(err, out.Flush()) }()
+	for t.options.count == 0 || t.events < t.options.count {
+		if in.Buffered() == 0 {
+			if err := out.Flush(); err != nil {
+				return err
+			}
+		}
+		line, err := in.ReadBytes('\n')
+		if err == io.EOF && len(line) == 0 {
+			return t.ended()
+		}
+		if err != nil {
+			return fmt.Errorf("the answer broke off after %d events: %w", t.events, err)
+		}
+		if err := t.print(out, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tailer) print(out io.Writer, line []byte) error {
+	var r tailRow
+	if err := json.Unmarshal(line, &r); err != nil {
+		return t.from.foreign(err)
+	}
+	if r.Number == 0 {
+		return fmt.Errorf("%s: %s", r.Error, r.Detail)
+	}
+	t.events++
+	if t.options.output == "json" {
+		_, err := out.Write(line)
+		return err
+	}
+	data := r.DataBase64
+	switch {
+	case r.Error != "":
+		t.missing++
+		_, err := fmt.Fprintf(t.stderr, "headgate tail: partition %d, event %d: %s, %d bytes\n", r.Partition, r.Number, r.Error, r.Size)
+		return err
+	case r.Data != nil:
+		data = []byte(*r.Data)
+	}
+	_, err := out.Write(append(data, '\n'))
+	return err
+}
