@@ -12,12 +12,12 @@ const magic = "HGM1"
 // Ids of columns. An absent column means its field is empty or, for children, None everywhere.
 const (
 	colFrame      = 1  // partition, first, table version, framing, raw length, data length, gateway, stream
-	colEpochs     = 2  // per slot, ascending: distance from the slot before, epoch
+	colEpochs     = 2  // per slot, ascending: distance from the slot before (from None for the first), epoch
 	colKeys       = 3  // per route, see appendKeys
 	colSlots      = 4  // per route, see appendSlot
 	colChildren   = 5  // per route, see appendSlot
 	colEventRoute = 6  // per event: 0 introduces the next route, n+1 is route n
-	colRequests   = 7  // per request: count, distance in time, and four texts
+	colRequests   = 7  // per request: count, distance in time, id, traceparent (appendTrace), chain, source
 	colIDs        = 8  // per event: 0 for none, else length + 1 and the bytes
 	colTimes      = 9  // the unit in nanoseconds, then per event, see appendTimes
 	colAttrs      = 10 // per event: their count, then of each two texts
@@ -75,7 +75,7 @@ func (r *reader) uvarint() uint64 {
 	return v
 }
 
-// below reads a value that is at most limit.
+// atMost reads a value no larger than limit.
 func (r *reader) atMost(limit uint64) uint64 {
 	v := r.uvarint()
 	if v > limit {

@@ -2,9 +2,9 @@ package wire
 
 import "slices"
 
-// Meta is what a frame says about its events besides their bytes. All byte slices belong to the caller: they
-// are views into the block after ParseMeta, into the raw events after ResolveKeys, and whatever the caller put
-// there before AppendMeta. A Meta is reused with Reset.
+// Meta is what a frame says about its events besides their bytes. Its byte slices are lent: by the caller for
+// AppendMeta; after ParseMeta they are views into the block or into memory of the Meta, after ResolveKeys also
+// into the raw events, and are valid until the Meta is used again. A Meta is reused with Reset.
 type Meta struct {
 	Gateway      string  // id of the gateway that sealed the frame
 	Stream       string  // name of the stream
@@ -27,6 +27,7 @@ type Meta struct {
 	After []Predecessor // frames that must be read before this one
 
 	attrs []Attr // what Attrs point into after ParseMeta
+	texts []byte // unpacked traceparents
 }
 
 // None is the Slot or Child of an event that has none.
@@ -78,7 +79,7 @@ func (m *Meta) Reset() {
 	clear(m.attrs)
 	*m = Meta{
 		Routes: m.Routes[:0], EventRoute: m.EventRoute[:0], Epochs: m.Epochs[:0], Requests: m.Requests[:0],
-		IDs: m.IDs[:0], Times: m.Times[:0], Attrs: m.Attrs[:0], After: m.After[:0], attrs: m.attrs[:0],
+		IDs: m.IDs[:0], Times: m.Times[:0], Attrs: m.Attrs[:0], After: m.After[:0], attrs: m.attrs[:0], texts: m.texts[:0],
 	}
 }
 

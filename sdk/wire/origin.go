@@ -56,7 +56,7 @@ func appendRequests(dst []byte, requests []Request) []byte {
 		dst = binary.AppendUvarint(dst, uint64(r.Count))
 		dst = binary.AppendUvarint(dst, zigzag(r.Time-prev.Time))
 		dst = appendText(dst, r.ID, prev.ID)
-		dst = appendText(dst, r.TraceParent, prev.TraceParent)
+		dst = appendTrace(dst, r.TraceParent, prev.TraceParent)
 		dst = appendText(dst, r.Chain, prev.Chain)
 		dst = appendText(dst, r.Source, prev.Source)
 		prev = *r
@@ -71,7 +71,7 @@ func (m *Meta) parseRequests(r *reader) {
 			Count:       uint32(r.atMost(math.MaxUint32)),
 			Time:        prev.Time + unzigzag(r.uvarint()),
 			ID:          r.text(prev.ID),
-			TraceParent: r.text(prev.TraceParent),
+			TraceParent: m.parseTrace(r, prev.TraceParent),
 			Chain:       r.text(prev.Chain),
 			Source:      r.text(prev.Source),
 		}

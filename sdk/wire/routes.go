@@ -41,12 +41,12 @@ func appendRoutes(dst []byte, m *Meta, raw []byte) []byte {
 }
 
 func appendEpochs(dst []byte, epochs []SlotEpoch) []byte {
-	if epochs[0].Slot < 0 {
-		panic("BUG: wire: an epoch of no slot")
-	}
 	dst, start := openColumn(dst, colEpochs)
-	var prev int32
+	prev := int32(None)
 	for _, e := range epochs {
+		if e.Slot <= prev {
+			panic("BUG: wire: an epoch of no slot, or two of one")
+		}
 		dst = binary.AppendUvarint(dst, uint64(e.Slot-prev))
 		dst = binary.AppendUvarint(dst, uint64(e.Epoch))
 		prev = e.Slot
@@ -55,11 +55,13 @@ func appendEpochs(dst []byte, epochs []SlotEpoch) []byte {
 }
 
 func (m *Meta) parseEpochs(r *reader) {
-	var slot uint64
+	slot := int64(None)
 	for r.more() {
-		slot += r.atMost(math.MaxInt32)
-		if slot > math.MaxInt32 {
+		distance := int64(r.atMost(math.MaxInt32 + 1))
+		slot += distance
+		if distance == 0 || slot > math.MaxInt32 {
 			r.fail()
+			return
 		}
 		m.Epochs = append(m.Epochs, SlotEpoch{Slot: int32(slot), Epoch: uint32(r.atMost(math.MaxUint32))})
 	}
