@@ -1,0 +1,102 @@
+// Package plugins runs users' WebAssembly modules over batches: it admits and compiles them, keeps instances
+// ready, and hands events over and results back under checks.
+//
+// A guest can't reach files, sockets or the environment, and nothing it returns is believed unchecked. But its
+// running time is not limited yet: a guest that never returns keeps its request, and in the end the whole
+// process, since compiled code can't be interrupted. Load trusted plugins only.
+package plugins
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/headgate-io/headgate/event"
+)
+
+// Config is how plugins are run; its zero value works.
+type Config struct {
+	Instances int    // of each step of a chain, so many batches it works on at once; 0: min(GOMAXPROCS, 8)
+	MaxModule int    // bytes of a module; 0: 8 MiB, at most 32 MiB
+	MaxMemory int    // bytes of an instance's memory, whole pages of 64 KiB; 0: 64 MiB, at most 256 MiB
+	CacheDir  string // folder for compiled modules, empty for none. They are executed unchecked: only this user may write there
+}
+
+const (
+	defaultModule, hardModule = 8 << 20, 32 << 20
+	defaultMemory, hardMemory = 64 << 20, 256 << 20
+	mostInstances             = 8
+)
+
+// Host loads modules and makes chains of them. It is safe for concurrent use.
+type Host struct {
+	cfg     Config
+	log     *slog.Logger
+	metrics *metrics
+	compile chan struct{} // holds a token while a module is compiled: one at a time, it takes a core and much memory
+}
+
+// New checks the configuration and registers the metrics.
+func New(cfg Config, log *slog.Logger, reg prometheus.Registerer) (*Host, error) {
+	if cfg.Instances == 0 {
+		cfg.Instances = min(runtime.GOMAXPROCS(0), mostInstances)
+	}
+	if cfg.MaxModule == 0 {
+		cfg.MaxModule = defaultModule
+	}
+	if cfg.MaxMemory == 0 {
+		cfg.MaxMemory = defaultMemory
+	}
+	switch {
+	case cfg.Instances < 1:
+		return nil, fmt.Errorf("plugins: %d instances: at least 1", cfg.Instances)
+	case cfg.MaxModule < 1 || cfg.MaxModule > hardModule:
+		return nil, fmt.Errorf("plugins: modules of %d bytes: 1 to %d", cfg.MaxModule, hardModule)
+	case cfg.MaxMemory < pageSize || cfg.MaxMemory > hardMemory || cfg.MaxMemory%pageSize != 0:
+		return nil, fmt.Errorf("plugins: memory of %d bytes: whole pages of %d, at most %d", cfg.MaxMemory, pageSize, hardMemory)
+	}
+	m, err := newMetrics(reg)
+	if err != nil {
+		return nil, fmt.Errorf("plugins: register metrics: %w", err)
+	}
+	return &Host{cfg: cfg, log: log, metrics: m, compile: make(chan struct{}, 1)}, nil
+}
+
+// Admit makes all checks of a module: it is read, compiled and started once. The module's faults are in the
+// report; the error is only about the check itself, like an ended context.
+func (h *Host) Admit(ctx context.Context, wasm []byte) (*Report, error) {
+	m, report, err := h.open(ctx, wasm)
+	if m != nil {
+		err = m.Close()
+	}
+	return report, err
+}
+
+// Load compiles a module for use. A module that fails a check gives an *event.Problem with code plugin_refused.
+func (h *Host) Load(ctx context.Context, wasm []byte) (*Module, error) {
+	m, report, err := h.open(ctx, wasm)
+	if err == nil && m == nil {
+		err = event.Problemf(event.PluginRefused, "%s", report.Failed())
+	}
+	return m, err
+}
+
+// open returns the module only when it passed all checks.
+func (h *Host) open(ctx context.Context, wasm []byte) (*Module, *Report, error) {
+	r := &Report{Digest: Digest(wasm), Size: len(wasm), Languages: []string{}}
+	l := h.inspect(wasm, r)
+	if !r.passed() {
+		return nil, r, nil
+	}
+	select {
+	case h.compile <- struct{}{}:
+	case <-ctx.Done():
+		return nil, r, fmt.Errorf("wait for another module to be compiled: %w", ctx.Err())
+	}
+	defer func() { <-h.compile }()
+	m, err := h.build(ctx, wasm, l, r)
+	return m, r, err
+}

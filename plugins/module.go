@@ -1,0 +1,143 @@
+package plugins
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/headgate-io/headgate/sdk/abi"
+)
+
+// Module is a compiled version of a plugin, with a runtime of its own, so that versions share nothing. Chains
+// that use it keep it open.
+type Module struct {
+	Digest       string   // "sha256:<hex>"
+	Languages    []string // it was written in, as its compiler says
+	Capabilities uint32   // abi.SetsKeys and so on
+
+	host     *Host
+	runtime  wazero.Runtime
+	cache    wazero.CompilationCache // nil for none
+	compiled wazero.CompiledModule
+	refs     references
+}
+
+// Close gives the caller's module up. The last chain that uses it frees it.
+func (m *Module) Close() error { return m.refs.retire() }
+
+// build compiles a module that passed inspect, and starts it once. It fills in the rest of the report and
+// returns nil when that says no.
+func (h *Host) build(ctx context.Context, wasm []byte, l *layout, r *Report) (*Module, error) {
+	m := &Module{Digest: r.Digest, Languages: r.Languages, host: h}
+	m.refs.init(m.free)
+	if err := m.newRuntime(ctx); err != nil {
+		return nil, err
+	}
+	if m.compile(ctx, wasm, r) && m.start(ctx, l, r) {
+		r.ABI, r.Kind = abi.ExportVersion, kindOf(m.Capabilities)
+		return m, nil
+	}
+	return nil, m.Close()
+}
+
+func (m *Module) newRuntime(ctx context.Context) (err error) {
+	cfg := wazero.NewRuntimeConfig().WithMemoryLimitPages(hardMemory / pageSize).WithDebugInfoEnabled(false)
+	if dir := m.host.cfg.CacheDir; dir != "" {
+		if m.cache, err = wazero.NewCompilationCacheWithDir(dir); err != nil {
+			return fmt.Errorf("open cache of compiled plugins %q: %w", dir, err)
+		}
+		cfg = cfg.WithCompilationCache(m.cache)
+	}
+	m.runtime = wazero.NewRuntimeWithConfig(ctx, cfg)
+	return nil
+}
+
+func (m *Module) compile(ctx context.Context, wasm []byte, r *Report) bool {
+	defer func() {
+		if p := recover(); p != nil {
+			r.note("compile", codeCompile, fmt.Sprint("the compiler gave up: ", p))
+		}
+	}()
+	var err error
+	if m.compiled, err = m.runtime.CompileModule(ctx, wasm); err != nil {
+		return r.note("compile", codeMalformed, err.Error())
+	}
+	return r.note("compile", codeCompile)
+}
+
+// start provides the imports and makes a first instance, alone, before others are made side by side.
+func (m *Module) start(ctx context.Context, l *layout, r *Report) bool {
+	if err := provide(ctx, m.runtime, l.imports); err != nil {
+		return r.note("init", codeInit, err.Error())
+	}
+	s := &surroundings{log: m.logger(m.host.log), bill: &bill{}}
+	in, err := m.instantiate(ctx, s)
+	if err != nil {
+		return r.note("init", codeInit, err.Error()+s.lastLine())
+	}
+	defer in.close()
+	if m.Capabilities, err = in.capabilities(); err != nil {
+		return r.note("init", codeInit, err.Error()+s.lastLine())
+	}
+	if unknown := m.Capabilities &^ abi.KnownCapabilities; unknown != 0 {
+		return r.note("exports", codeExport, fmt.Sprintf("%s returned unknown capability bits %#x", abi.ExportVersion, unknown))
+	}
+	return r.note("init", codeInit)
+}
+
+// instantiate makes an instance with its regions, not configured yet.
+func (m *Module) instantiate(ctx context.Context, s *surroundings) (in *instance, err error) {
+	g := newGuest(s)
+	mem := &linear{limit: uint64(m.host.cfg.MaxMemory)}
+	defer func() {
+		if p := recover(); p != nil { // by the runtime, when it gets no memory
+			err = fmt.Errorf("start the module: %v", p)
+		}
+		if err != nil {
+			mem.Free()
+		}
+	}()
+	ctx = context.WithValue(experimental.WithMemoryAllocator(ctx, mem), guestKey{}, g)
+	cfg := wazero.NewModuleConfig().WithName("").WithStartFunctions(abi.ExportInitialize)
+	mod, err := m.runtime.InstantiateModule(ctx, m.compiled, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("start the module: %w", firstLine(err))
+	}
+	in = newInstance(mod, mem, g)
+	if err := in.layOut(); err != nil {
+		in.close()
+		return nil, err
+	}
+	return in, nil
+}
+
+// slowStart reports whether making an instance takes milliseconds, so that a spare one pays.
+func (m *Module) slowStart() bool { return slices.Contains(m.Languages, "Go") }
+
+func (m *Module) logger(log *slog.Logger) *slog.Logger {
+	return log.With("version", shortDigest(m.Digest))
+}
+
+func (m *Module) free() error {
+	ctx := context.Background()
+	err := m.runtime.Close(ctx)
+	if m.cache != nil {
+		if cacheErr := m.cache.Close(ctx); err == nil {
+			err = cacheErr
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("close plugin %s: %w", shortDigest(m.Digest), err)
+	}
+	return nil
+}
+
+// shortDigest is the start of a digest, enough to tell versions apart where a whole one is a burden.
+func shortDigest(digest string) string {
+	const length = len("sha256:") + 12
+	return digest[:min(len(digest), length)]
+}

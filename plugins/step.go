@@ -1,0 +1,182 @@
+package plugins
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/internal/jsonscan"
+	"github.com/headgate-io/headgate/sdk/abi"
+)
+
+// Step is one plugin of a chain.
+type Step struct {
+	Name    string // of the plugin, as in answers, logs and metrics
+	Module  *Module
+	Config  []byte // handed to the guest as it is, by custom a JSON object; a guest without abi.ExportInit never sees it
+	OnError Policy
+}
+
+// step is a Step that runs.
+type step struct {
+	Step
+	rules   Rules
+	outside *surroundings
+	bill    *bill
+	bills   *bills
+	pool    *pool
+	details [len(failureNames)]string // what clients are told
+}
+
+func (h *Host) newStep(ctx context.Context, cfg Step, rules Rules) (*step, error) {
+	if !cfg.Module.refs.acquire() {
+		return nil, fmt.Errorf("plugin %s: its module was closed", cfg.Name)
+	}
+	s := &step{Step: cfg, rules: rules, bills: &h.metrics.bills}
+	for kind, name := range failureNames {
+		s.details[kind] = fmt.Sprintf("plugin %s failed on this event: %s (version %s)", cfg.Name, name, shortDigest(cfg.Module.Digest))
+	}
+	s.bill = s.bills.open(s.version())
+	s.outside = &surroundings{log: cfg.Module.logger(h.log).With("plugin", cfg.Name), bill: s.bill}
+	s.pool = newPool(h.cfg.Instances, s.newInstance)
+	if err := s.pool.fill(ctx, cfg.Module.slowStart()); err != nil {
+		s.close()
+		return nil, event.Problemf(event.PluginRefused, "plugin %s with this configuration: %v", cfg.Name, err)
+	}
+	return s, nil
+}
+
+func (s *step) newInstance(ctx context.Context) (*instance, error) {
+	in, err := s.Module.instantiate(ctx, s.outside)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.configure(s.Config); err != nil {
+		in.close()
+		return nil, err
+	}
+	in.scanner = jsonscan.New(s.rules.MaxDepth, s.rules.Watch)
+	in.scanner.PassUTF8 = s.rules.PassUTF8
+	return in, nil
+}
+
+func (s *step) version() version { return version{s.Name, shortDigest(s.Module.Digest)} }
+
+// close frees the instances; none may be in use.
+func (s *step) close() error {
+	s.pool.close()
+	s.bills.close(s.version())
+	return s.Module.refs.release()
+}
+
+// process runs the plugin over the events of b that are still kept.
+func (s *step) process(ctx context.Context, b *event.Batch) error {
+	in, err := s.pool.take(ctx)
+	if err != nil {
+		return s.unavailable(err)
+	}
+	in, err = s.work(in, b)
+	s.pool.give(in)
+	return err
+}
+
+// work calls the guest until each kept event had its turn. After a trap the results before it stand, the event to
+// blame goes by the policy, and another instance goes on behind it. work returns the instance that is then in
+// use, nil when there is none.
+func (s *step) work(in *instance, b *event.Batch) (*instance, error) {
+	flags := uint32(0)
+	alone := 0 // events before this one come one a call, because a guest trapped and did not say where
+	for from := 0; ; {
+		most := abi.MaxEvents
+		if from < alone {
+			most = 1
+		}
+		next := in.pick(b, from, most)
+		if in.n == 0 {
+			return in, nil
+		}
+		err := s.call(in, b, flags)
+		if err == nil {
+			from, flags = next, 0
+			continue
+		}
+		if at, ok := s.blame(in, b, err); ok {
+			from = at + 1
+		} else {
+			alone = next
+		}
+		flags = abi.FlagReplay
+		if in, err = s.pool.replace(in); err != nil {
+			return nil, s.unavailable(err)
+		}
+		s.bill.replacements.Add(1)
+	}
+}
+
+// call hands the picked events over and takes the results. The error is a trap: nothing was taken.
+func (s *step) call(in *instance, b *event.Batch, flags uint32) error {
+	if err := in.load(b, flags); err != nil {
+		return err
+	}
+	began := time.Now()
+	status, err := in.call(in.process, uint64(in.control.ptr))
+	s.bill.called(time.Since(began), in.mem.Size())
+	if err != nil {
+		return err
+	}
+	if status == 0 {
+		s.apply(b, in, in.n)
+		return nil
+	}
+	for _, at := range in.index[:in.n] {
+		s.fail(b, at, badResult)
+	}
+	s.bill.count(tally{failed: in.n})
+	return nil
+}
+
+// blame takes the results before the trap over and fails the event that caused it, whose position in the batch it
+// returns; ok is false when that is not known, and then nothing was taken.
+func (s *step) blame(in *instance, b *event.Batch, err error) (at int, ok bool) {
+	kind := in.failureOf(err)
+	i, ok := in.done()
+	if !ok && in.n > 1 {
+		return 0, false
+	}
+	if !ok {
+		i = 0
+	}
+	at = int(in.index[i])
+	if s.outside.allow() {
+		s.outside.log.Warn("plugin failed on an event", "kind", kind, "index", at, "error", firstLine(err))
+	}
+	s.apply(b, in, i)
+	s.fail(b, int32(at), kind)
+	s.bill.count(tally{failed: 1})
+	return at, true
+}
+
+// fail does with an event what the policy says.
+func (s *step) fail(b *event.Batch, at int32, kind failure) {
+	s.bill.failures[kind].Add(1)
+	switch s.OnError.Action {
+	case Pass:
+	case DefaultKey:
+		b.Events[at].Key, b.Events[at].HasKey = s.OnError.Key, true
+	default:
+		b.Reject(int(at), event.PluginFailed, s.details[kind])
+	}
+}
+
+// reason is what the client is told of an event that the guest rejected; empty when the answer is full of others.
+func (s *step) reason(b *event.Batch, code uint8) string {
+	if len(b.Errors) >= event.MaxErrors {
+		return ""
+	}
+	return fmt.Sprintf("plugin %s refused this event: reason %d", s.Name, code)
+}
+
+func (s *step) unavailable(err error) error {
+	return event.Problemf(event.Overloaded, "plugin %s: %v; try again later", s.Name, err)
+}
