@@ -15,8 +15,6 @@ type logger struct {
 	cause string // the first fatal line
 }
 
-func newLogger(log *slog.Logger) *logger { return &logger{log: log} }
-
 // Noticef, Warnf, Errorf, Debugf and Tracef write one line.
 func (l *logger) Noticef(format string, v ...any) { l.log.Debug(fmt.Sprintf(format, v...)) }
 func (l *logger) Warnf(format string, v ...any)   { l.log.Warn(fmt.Sprintf(format, v...)) }

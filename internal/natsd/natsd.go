@@ -32,16 +32,13 @@ const (
 
 	// maxMemory bounds streams in memory, of which there are none; consumers of readers keep their state there.
 	maxMemory = 64 << 20
-
-	// maxPending is how far a reader's socket buffer may lag before the server drops the connection: a few of
-	// the largest messages in the base64 form in which a single message is read back.
-	maxPending = 64 << 20
 )
 
 // Server is a running server.
 type Server struct {
 	ns   *server.Server
 	name string
+	log  *slog.Logger
 
 	mu     sync.Mutex
 	closed bool
@@ -50,9 +47,9 @@ type Server struct {
 	done chan struct{} // closed when the server has gone
 }
 
-// Start runs a server and returns once its store is recovered. When that does not succeed within
-// cfg.StartTimeout, or before ctx ends, the error says so; a recovery that hangs can't be interrupted: it goes on
-// in the background, its server stops as soon as it is through, and the folder must not be used until then.
+// Start runs a server and returns once its store is recovered; a context that ended meanwhile is an error then. A
+// recovery that takes longer than cfg.StartTimeout can't be interrupted: Start returns an error, the server stops
+// in the background as soon as it is through, and its folder must not be used until then.
 func Start(ctx context.Context, cfg Config, log *slog.Logger) (*Server, error) {
 	opts, err := options(cfg)
 	if err != nil {
@@ -62,12 +59,13 @@ func Start(ctx context.Context, cfg Config, log *slog.Logger) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("nats server %s: %w", cfg.Name, err)
 	}
-	logs := newLogger(log.With("server", cfg.Name))
+	log = log.With("server", cfg.Name)
+	logs := &logger{log: log}
 	ns.SetLoggerV2(logs, false, false, false)
 	if err := run(ctx, ns, logs, cmp.Or(cfg.StartTimeout, defaultStartTimeout)); err != nil {
 		return nil, fmt.Errorf("start nats server %s in %s: %w", cfg.Name, cfg.Dir, err)
 	}
-	return &Server{ns: ns, name: cfg.Name, done: make(chan struct{})}, nil
+	return &Server{ns: ns, name: cfg.Name, log: log, done: make(chan struct{})}, nil
 }
 
 func options(cfg Config) (*server.Options, error) {
@@ -88,7 +86,6 @@ func options(cfg Config) (*server.Options, error) {
 		JetStreamMaxStore:      cfg.MaxStore,
 		JetStreamMaxMemory:     maxMemory,
 		MaxPayload:             int32(cmp.Or(cfg.MaxPayload, defaultMaxPayload)),
-		MaxPending:             maxPending,
 	}, nil
 }
 
@@ -101,26 +98,23 @@ func run(ctx context.Context, ns *server.Server, logs *logger, limit time.Durati
 	}()
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
-	var late error
 	select {
 	case <-started:
 	case <-timer.C:
-		late = fmt.Errorf("not ready after %v", limit)
-	case <-ctx.Done():
-		late = ctx.Err()
-	}
-	if late != nil {
 		go func() {
 			<-started
 			ns.Shutdown()
 		}()
-		return late
+		return fmt.Errorf("not ready after %v", limit)
 	}
+	err := ctx.Err()
 	if reason := logs.fatal(); reason != "" {
-		ns.Shutdown()
-		return errors.New(reason)
+		err = errors.New(reason)
 	}
-	return nil
+	if err != nil {
+		ns.Shutdown()
+	}
+	return err
 }
 
 // Connect returns a new connection inside the process. Traffic that must not wait for other traffic takes one of
@@ -132,7 +126,10 @@ func (s *Server) Connect(name string) (*nats.Conn, error) {
 		return nil, fmt.Errorf("connect to nats server %s: %w", s.name, server.ErrServerNotRunning)
 	}
 	nc, err := nats.Connect("", nats.InProcessServer(s.ns), nats.Name(name), nats.MaxReconnects(-1),
-		nats.ReconnectWait(100*time.Millisecond))
+		nats.ReconnectWait(100*time.Millisecond),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			s.log.Warn("nats connection", "name", name, "err", err)
+		}))
 	if err != nil {
 		return nil, fmt.Errorf("connect to nats server %s: %w", s.name, err)
 	}

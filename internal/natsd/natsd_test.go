@@ -3,6 +3,7 @@ package natsd_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -105,12 +106,31 @@ func TestStartSaysWhyItFails(t *testing.T) {
 	}
 }
 
-func TestStartEndsWithItsContext(t *testing.T) {
+func TestStartHeedsTheEndOfItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	s, err := natsd.Start(ctx, natsd.Config{Name: "data", Dir: t.TempDir()}, slog.New(slog.DiscardHandler))
-	if err == nil { // it was ready before the end was noticed: as good
-		s.Close()
+	_, err := natsd.Start(ctx, natsd.Config{Name: "data", Dir: t.TempDir()}, slog.New(slog.DiscardHandler))
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// lines passes on what is logged.
+type lines chan string
+
+func (l lines) Write(line []byte) (int, error) {
+	l <- string(line)
+	return len(line), nil
+}
+
+func TestStartHasADeadline(t *testing.T) {
+	log := make(lines, 1000)
+	cfg := natsd.Config{Name: "data", Dir: t.TempDir(), StartTimeout: 1}
+	_, err := natsd.Start(t.Context(), cfg, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	if err == nil || !strings.Contains(err.Error(), "not ready") {
+		t.Fatalf("error %v", err)
+	}
+	for !strings.Contains(<-log, "Server Exiting") { // it stops by itself when it is through
 	}
 }
 
