@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"sync"
@@ -29,7 +30,7 @@ func (f *Forwarder) Forward(ctx context.Context, b *event.Batch, r *Receipt, whi
 		return nil, err
 	}
 	r.expect(len(g.order))
-	in := intake{batch: b, receipt: r, due: time.Now().Add(f.linger(b.Ack))}
+	in := intake{batch: b, receipt: r, due: time.Now().Add(f.linger(b.Ack)), newlines: g.newlines}
 	for p, l := range f.lanes {
 		if events := g.of(p); len(events) > 0 && !l.put(&in, events) {
 			stale = append(stale, events...)
@@ -91,6 +92,9 @@ type grouping struct {
 	order []int32 // places of the events in the batch: by partition, and in order within one
 	ends  []int32 // per partition: where its part of order ends
 	bytes int64   // weight of all
+	// newlines is set when one of the events contains '\n'. It is found here, where the events are read in the
+	// order in which they lie in memory: looking while they are copied, lane by lane, costs three times as much.
+	newlines bool
 }
 
 var groups = sync.Pool{New: func() any { return new(grouping) }}
@@ -105,7 +109,7 @@ func (g *grouping) of(p int) []int32 {
 
 // group fills g by a counting sort over n partitions.
 func (g *grouping) group(b *event.Batch, which []int32, n int) {
-	g.ends, g.bytes = zeroed(g.ends, n), 0
+	g.ends, g.bytes, g.newlines = zeroed(g.ends, n), 0, false
 	total := 0
 	each(b, which, func(at int32, e *event.Event) {
 		if uint32(e.Partition) >= uint32(n) {
@@ -113,6 +117,7 @@ func (g *grouping) group(b *event.Batch, which []int32, n int) {
 		}
 		g.ends[e.Partition]++
 		g.bytes += weight(e)
+		g.newlines = g.newlines || bytes.IndexByte(e.Data, '\n') >= 0
 		total++
 	})
 	g.order = zeroed(g.order, total)

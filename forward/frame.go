@@ -14,7 +14,7 @@ type frame struct {
 	draft   *draft  // until it is sealed
 	payload *buffer // from then on
 
-	framing      wire.Framing
+	framing      wire.Framing // Prefixed holds any event, NDJSON those without a newline
 	tableVersion uint64
 	first        uint64 // number of its first event, from sealing on
 	events       int
@@ -72,13 +72,15 @@ func (fr *frame) join(b *event.Batch, r *Receipt) {
 	fr.parts = append(fr.parts, part{receipt: r})
 }
 
-// add copies an event of the batch that joined last; at is its place in the request.
-func (fr *frame) add(e *event.Event, at int32) {
+// add copies an event of the batch that joined last, at its place in the request, and returns its weight.
+func (fr *frame) add(e *event.Event, at int32) int64 {
 	fr.draft.add(e)
 	fr.index = append(fr.index, at)
 	fr.parts[len(fr.parts)-1].events++
 	fr.events++
-	fr.held += weight(e)
+	n := weight(e)
+	fr.held += n
+	return n
 }
 
 // settle tells the receipts what has become of the frame's events: confirmed, or refused with a code.

@@ -46,9 +46,10 @@ type laneCounts struct {
 
 // intake is the part of a Forward that is the same for all its lanes.
 type intake struct {
-	batch   *event.Batch
-	receipt *Receipt
-	due     time.Time // when the events are to be sealed at the latest
+	batch    *event.Batch
+	receipt  *Receipt
+	due      time.Time // when the events are to be sealed at the latest
+	newlines bool      // some of the events contain '\n'
 }
 
 func newLane(f *Forwarder, partition int32) *lane {
@@ -79,12 +80,13 @@ func (l *lane) put(in *intake, which []int32) bool {
 			fr.join(in.batch, in.receipt)
 			joined = fr
 		}
-		held := fr.held
-		fr.add(e, at)
-		l.counts.bytes += fr.held - held
+		l.counts.bytes += fr.add(e, at)
 		if fr.events >= l.f.cfg.FrameEvents || !fr.fits(0, l.f.cfg.FrameBytes) {
 			l.cut()
 		}
+	}
+	if l.open != nil && in.due.Before(l.due) {
+		l.due = in.due
 	}
 	l.counts.accepted += uint64(len(which))
 	l.counts.open += len(which)
@@ -96,21 +98,18 @@ func (l *lane) put(in *intake, which []int32) bool {
 
 // room returns the open frame if the event may enter it, else a new one.
 func (l *lane) room(in *intake, e *event.Event) *frame {
+	framing := wire.NDJSON
+	if in.newlines && bytes.IndexByte(e.Data, '\n') >= 0 {
+		framing = wire.Prefixed
+	}
 	if fr := l.open; fr != nil {
-		split := fr.framing == wire.NDJSON && bytes.IndexByte(e.Data, '\n') >= 0
-		if !split && fr.tableVersion == in.batch.TableVersion && fr.fits(len(e.Data), l.f.cfg.FrameBytes) {
-			if in.due.Before(l.due) {
-				l.due = in.due
-			}
+		if fr.framing >= framing && fr.tableVersion == in.batch.TableVersion && fr.fits(len(e.Data), l.f.cfg.FrameBytes) {
 			return fr
 		}
 		l.cut()
 	}
-	framing := wire.NDJSON
-	if bytes.IndexByte(e.Data, '\n') >= 0 {
-		framing = wire.Prefixed
-	}
-	l.open, l.due = openFrame(min(l.size+l.size/8, l.f.cfg.FrameBytes), framing, in.batch.TableVersion), in.due
+	guess := min(l.size+l.size/8, l.f.cfg.FrameBytes)
+	l.open, l.due = openFrame(guess, framing, in.batch.TableVersion), in.due
 	return l.open
 }
 

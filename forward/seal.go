@@ -91,7 +91,7 @@ func (l *lane) seal(fr *frame) {
 // encode returns the bytes of the frame.
 func (l *lane) encode(fr *frame) *buffer {
 	raw, m := fr.draft.raw.b, &fr.draft.meta
-	data := take(len(raw)/2 + frameOverhead)
+	data := take(len(raw) + frameOverhead)
 	data.b = l.f.codec.Append(data.b, raw)
 
 	m.Gateway, m.Stream, m.Partition = l.f.cfg.Gateway, l.f.cfg.Stream, uint32(l.partition)
