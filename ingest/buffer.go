@@ -1,0 +1,153 @@
+package ingest
+
+import (
+	"errors"
+	"io"
+	"math/bits"
+	"sync"
+
+	"github.com/headgate-io/headgate/internal/budget"
+)
+
+// Buffers come in sizes of 4 KiB, 8 KiB ... 64 MiB; larger ones are not kept.
+const (
+	smallest = 12
+	largest  = 26
+)
+
+// slab is memory that goes round; b has a capacity of a power of two.
+type slab struct{ b []byte }
+
+var slabs [largest - smallest + 1]sync.Pool // of *slab, by size
+
+// takeSlab returns an empty slab of at least n bytes.
+func takeSlab(n int) *slab {
+	size := max(smallest, bits.Len(uint(max(n, 1)-1)))
+	if size <= largest {
+		if s, ok := slabs[size-smallest].Get().(*slab); ok {
+			return s
+		}
+	}
+	return &slab{make([]byte, 0, 1<<size)}
+}
+
+func (s *slab) give() {
+	if size := bits.Len(uint(cap(s.b))) - 1; size <= largest {
+		s.b = s.b[:0]
+		slabs[size-smallest].Put(s)
+	}
+}
+
+// account is what one request has reserved of the memory budget.
+type account struct {
+	budget *budget.Budget
+	held   int64
+}
+
+func (a *account) reserve(n int64) bool {
+	if !a.budget.Reserve(n) {
+		return false
+	}
+	a.held += n
+	return true
+}
+
+// free gives back n bytes, close all of them.
+func (a *account) free(n int64) {
+	a.held -= n
+	a.budget.Release(n)
+}
+
+func (a *account) close() { a.free(a.held) }
+
+// buffer grows as bytes arrive, never to a size that was only announced, and pays for its capacity from an account.
+type buffer struct {
+	slab    *slab
+	account *account
+}
+
+var (
+	errOverLimit  = errors.New("more bytes than the limit")
+	errOverBudget = errors.New("the memory budget is used up")
+)
+
+// trusted is how many announced bytes get their room before they are there.
+const trusted = 64 << 10
+
+// open takes a first slab; expected is the number of bytes that will probably come, negative if unknown.
+func (b *buffer) open(expected int64) error {
+	if expected < 0 {
+		expected = trusted / 4
+	}
+	s := takeSlab(int(min(expected, trusted)))
+	if !b.account.reserve(int64(cap(s.b))) {
+		s.give()
+		return errOverBudget
+	}
+	b.slab = s
+	return nil
+}
+
+// close gives the memory back; bytes returns what is in it until then.
+func (b *buffer) close() {
+	if b.slab != nil {
+		b.account.free(int64(cap(b.slab.b)))
+		b.slab.give()
+		b.slab = nil
+	}
+}
+
+func (b *buffer) bytes() []byte { return b.slab.b }
+
+// fill reads src to its end, at most limit bytes: one more is errOverLimit.
+func (b *buffer) fill(src io.Reader, limit int64) error {
+	for idle := 0; idle < 100; idle++ {
+		have := len(b.slab.b)
+		if int64(have) >= limit {
+			return expectEnd(src)
+		}
+		if have == cap(b.slab.b) {
+			if err := b.grow(); err != nil {
+				return err
+			}
+		}
+		n, err := src.Read(b.slab.b[have:min(int64(cap(b.slab.b)), limit)])
+		b.slab.b = b.slab.b[:have+n]
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			idle = 0
+		}
+	}
+	return io.ErrNoProgress
+}
+
+// expectEnd reads src, of which enough has been read, and returns errOverLimit when there is more.
+func expectEnd(src io.Reader) error {
+	var one [1]byte
+	switch _, err := io.ReadFull(src, one[:]); err {
+	case nil:
+		return errOverLimit
+	case io.EOF:
+		return nil
+	default:
+		return err
+	}
+}
+
+func (b *buffer) grow() error {
+	old := b.slab
+	next := takeSlab(2 * cap(old.b))
+	if !b.account.reserve(int64(cap(next.b))) {
+		next.give()
+		return errOverBudget
+	}
+	next.b = append(next.b, old.b...)
+	b.close()
+	b.slab = next
+	return nil
+}

@@ -1,0 +1,197 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/internal/budget"
+)
+
+// core handles requests and knows no transport. It may be used concurrently.
+type core struct {
+	gate    Gate
+	budget  *budget.Budget
+	metrics *metrics
+	log     *slog.Logger
+	timeout time.Duration // from the end of the body to the answer
+}
+
+// serve answers one request. What it has reserved of the budget is free again when it returns or panics; after
+// a panic the rest of its memory is left to the garbage collector, in case somebody still reads it.
+func (c *core) serve(ctx context.Context, r *request) answer {
+	who := identify(r.fields)
+	p, no := c.examine(r)
+	if no != nil {
+		return c.refused(no, who)
+	}
+	p.who = who
+	account := &account{budget: c.budget}
+	defer account.close()
+	w := takeWork(account)
+	a := c.store(ctx, r, &p, w)
+	w.give()
+	return a
+}
+
+// store takes a request from its first body byte to its answer.
+func (c *core) store(ctx context.Context, r *request, p *plan, w *work) answer {
+	if problem := c.receive(r, p, w); problem != nil {
+		a := c.refused(&refusal{Problem: problem, Stream: p.name}, p.who)
+		a.close = true
+		return a
+	}
+	problem := c.inflate(p, w)
+	b := &w.batch
+	if problem == nil {
+		b.Body = w.body.bytes()
+		problem = decode(b, p)
+	}
+	if problem != nil {
+		return c.refused(&refusal{Problem: problem, Stream: p.name}, p.who)
+	}
+	p.describe(b, r)
+	rejected := b.Counts().Rejected
+	switch {
+	case b.Strict && rejected > 0:
+		problem = event.Problemf(event.StrictRejected, "%d of %d events are refused and mode=strict stores all or nothing", rejected, len(b.Events))
+	case rejected < len(b.Events):
+		problem = c.accept(ctx, p.stream, b)
+	}
+	return c.outcome(p, b, problem)
+}
+
+// receive reads the body as it was sent, whole.
+func (c *core) receive(r *request, p *plan, w *work) *event.Problem {
+	err := w.body.open(r.length)
+	if err == nil && r.body != nil {
+		err = w.body.fill(r.body, p.limits.Body)
+		c.metrics.stream(p.name).wire.Add(float64(len(w.body.bytes())))
+	}
+	var problem *event.Problem
+	switch {
+	case err == nil:
+		return nil
+	case err == errOverLimit:
+		return tooLarge(event.BodyTooLarge, "body", p.limits.Body, p.limits.Body+1)
+	case err == errOverBudget:
+		return overloaded()
+	case errors.As(err, &problem):
+		return problem
+	}
+	return event.Problemf(event.IncompleteBody, "the body broke off: %v; nothing of it is stored", err)
+}
+
+// inflate undoes the codings of the body, the last one first.
+func (c *core) inflate(p *plan, w *work) *event.Problem {
+	limit := p.limits.inflated(len(w.body.bytes()))
+	for i := p.codings.n - 1; i >= 0; i-- {
+		src := w.body.bytes()
+		err := w.spare.open(int64(4 * len(src)))
+		if err == nil {
+			err = p.codings.applied[i].inflate(&w.spare, src, limit)
+		}
+		switch err {
+		case nil:
+		case errOverLimit:
+			problem := tooLarge(event.InflatedTooLarge, "inflated", limit, limit+1)
+			if limit < p.limits.Inflated {
+				problem.Detail = fmt.Sprintf("the body inflates to more than %d times its size", p.limits.Ratio)
+			}
+			return problem
+		case errOverBudget:
+			return overloaded()
+		default:
+			return c.problem(err)
+		}
+		w.body.slab, w.spare.slab = w.spare.slab, w.body.slab
+		w.spare.close()
+	}
+	c.metrics.stream(p.name).inflated.Add(float64(len(w.body.bytes())))
+	return nil
+}
+
+// describe fills in what the batch says of the request. Header fields stay the transport's bytes.
+func (p *plan) describe(b *event.Batch, r *request) {
+	now := time.Now()
+	b.Stream, b.ID, b.Arrived = p.name, newID(now), now.UnixNano()
+	b.Ack, b.Strict = p.ack, p.strict
+	b.Key, b.HasKey = p.key, p.hasKey
+	b.TraceParent = p.who.trace
+	b.Headers = append(b.Headers, r.fields...)
+	if b.Producer = p.source; len(p.source) == 0 && r.client.IsValid() {
+		b.Producer = r.client.Unmap().AppendTo(b.Alloc(64)[:0])
+	}
+}
+
+// accept hands the batch to its stream and waits as long as a request may.
+func (c *core) accept(ctx context.Context, s Stream, b *event.Batch) *event.Problem {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	err := s.Accept(ctx, b)
+	var problem *event.Problem
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &problem):
+		return problem
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		problem = event.Problemf(event.AckTimeout, "not acknowledged in time; sending again may store events twice")
+		problem.Stored = "unknown"
+		return problem
+	}
+	return c.problem(err)
+}
+
+// identity is what names a request in logs and traces.
+type identity struct {
+	request string // X-Request-Id, the client's or made here
+	trace   []byte // traceparent, empty for none
+}
+
+// identify takes the client's X-Request-Id where it is one that can be logged, and makes one otherwise; a traceparent that
+// is malformed is none (W3C Trace Context 3.2).
+func identify(fields []event.Attr) (who identity) {
+	for i := range fields {
+		switch f := &fields[i]; {
+		case string(f.Name) == "x-request-id" && who.request == "" && printable(f.Value):
+			who.request = string(f.Value)
+		case string(f.Name) == "traceparent" && traceable(f.Value):
+			who.trace = f.Value
+		}
+	}
+	if who.request == "" {
+		who.request = newID(time.Now())
+	}
+	return who
+}
+
+// maxRequestID is how long an X-Request-Id may be to be taken over.
+const maxRequestID = 128
+
+func printable(id []byte) bool {
+	for _, c := range id {
+		if c <= ' ' || c > '~' {
+			return false
+		}
+	}
+	return len(id) <= maxRequestID
+}
+
+// traceable reports whether v has the form version-trace-parent-flags in hexadecimal digits.
+func traceable(v []byte) bool {
+	const size = 55
+	if len(v) < size || v[2] != '-' || v[35] != '-' || v[52] != '-' || string(v[:2]) == "ff" {
+		return false
+	}
+	for i, c := range v[:size] {
+		digit := '0' <= c && c <= '9' || 'a' <= c && c <= 'f'
+		if !digit && i != 2 && i != 35 && i != 52 {
+			return false
+		}
+	}
+	return len(v) == size || string(v[:2]) != "00" && v[size] == '-'
+}

@@ -1,0 +1,151 @@
+package ingest
+
+import (
+	"bytes"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/internal/jsonscan"
+	"github.com/headgate-io/headgate/sdk/wire"
+)
+
+// decoder divides the body of a batch into events and checks each. Events are views into the body.
+type decoder struct {
+	batch   *event.Batch
+	limits  *Limits
+	scanner *jsonscan.Scanner // nil unless the syntax is JSON
+	pass    bool              // text that is not UTF-8 is fine
+}
+
+// decode fills p's batch from its body. Events that are refused alone are marked in the batch; a problem means
+// that the request as a whole is refused.
+func decode(b *event.Batch, p *plan) *event.Problem {
+	d := decoder{batch: b, limits: &p.limits, pass: p.settings.PassUTF8}
+	b.Syntax = p.framing.syntax()
+	if b.Syntax == event.JSON {
+		d.scanner = p.settings.takeScanner()
+		defer p.settings.giveScanner(d.scanner)
+	}
+	switch p.framing {
+	case oneJSON:
+		return d.json()
+	case lines, textLines:
+		return d.lines(p.framing)
+	case prefixed:
+		return d.prefixed()
+	}
+	if len(b.Body) == 0 {
+		return nil
+	}
+	return d.event(b.Body, 0)
+}
+
+// lines takes each line as an event. Blank lines are none in NDJSON, empty ones in text.
+func (d *decoder) lines(f framing) *event.Problem {
+	body := d.batch.Body
+	for at, next := 0, 0; at < len(body); at = next {
+		end := bytes.IndexByte(body[at:], '\n')
+		if end < 0 {
+			end, next = len(body), len(body)
+		} else {
+			end, next = at+end, at+end+1
+		}
+		if end > at && body[end-1] == '\r' {
+			end--
+		}
+		if end == at || f == lines && jsonscan.Skip(body[:end], at) == end {
+			continue
+		}
+		if p := d.event(body[at:end:end], at); p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// prefixed takes events with a varint length before each.
+func (d *decoder) prefixed() *event.Problem {
+	body := d.batch.Body
+	for rest := body; len(rest) > 0; {
+		at := len(body) - len(rest)
+		data, after, err := wire.NextEvent(rest, wire.Prefixed)
+		if err != nil {
+			return event.Problemf(event.BadFraming, "event %d at byte %d: %v", len(d.batch.Events), at, err)
+		}
+		rest = after
+		if p := d.event(data, len(body)-len(rest)-len(data)); p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// event adds the event that starts at byte at of the body, and checks it.
+func (d *decoder) event(data []byte, at int) *event.Problem {
+	i, p := d.add(data, at)
+	if p != nil || d.large(i) {
+		return p
+	}
+	switch d.batch.Syntax {
+	case event.JSON:
+		if fault := d.scanner.Check(data); fault.Code != "" {
+			d.refuse(i, fault)
+		} else {
+			d.batch.Events[i].Fields = d.scanner.Fields
+		}
+	case event.Text:
+		if !d.pass && !utf8.Valid(data) {
+			d.batch.RejectAt(i, firstInvalid(data), event.InvalidUTF8, "a byte is not UTF-8")
+		}
+	}
+	return nil
+}
+
+func (d *decoder) add(data []byte, at int) (i int, p *event.Problem) {
+	i = len(d.batch.Events)
+	if i >= d.limits.Events {
+		return 0, tooLarge(event.TooManyEvents, "count", int64(d.limits.Events), int64(i)+1)
+	}
+	d.batch.Events = append(d.batch.Events, event.Event{Data: data, Offset: at})
+	return i, nil
+}
+
+// large refuses event i when it is over the limit.
+func (d *decoder) large(i int) bool {
+	n := len(d.batch.Events[i].Data)
+	if int64(n) <= d.limits.Event {
+		return false
+	}
+	d.batch.Reject(i, event.EventTooLarge, d.detail("%d bytes, the limit of one event is %d", n, d.limits.Event))
+	return true
+}
+
+// refuse marks event i with what the scanner found.
+func (d *decoder) refuse(i int, fault jsonscan.Fault) {
+	detail := fault.Detail
+	if fault.Code == event.TrailingData {
+		detail = d.detail("a second value starts at byte %d of the event: NDJSON needs a newline after each "+
+			"(curl keeps them with --data-binary), application/json takes one value or an array", fault.Offset)
+	}
+	d.batch.RejectAt(i, fault.Offset, fault.Code, detail)
+}
+
+// detail formats a detail that will be shown: errors beyond the first are only counted.
+func (d *decoder) detail(format string, args ...any) string {
+	if len(d.batch.Errors) >= event.MaxErrors {
+		return ""
+	}
+	return fmt.Sprintf(format, args...)
+}
+
+func firstInvalid(text []byte) int {
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRune(text[i:])
+		if r == utf8.RuneError && size == 1 {
+			return i
+		}
+		i += size
+	}
+	return len(text)
+}

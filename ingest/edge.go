@@ -1,0 +1,188 @@
+package ingest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/headgate-io/headgate/event"
+)
+
+// edge is where fasthttp ends and core begins.
+type edge struct {
+	core *core
+	log  *slog.Logger
+	wait time.Duration // for the next byte of a body
+	age  time.Duration // of a connection before it is closed behind an answer, 0: no limit
+}
+
+// verdictField carries a refusal from headerReceived, which sees the header before any byte of the body but cannot
+// answer, to handle.
+const verdictField = "Headgate-Verdict"
+
+var heads = sync.Pool{New: func() any { return new(head) }}
+
+// headerReceived refuses what can be refused by the header alone. The request then looks as if it had no body and no
+// Expect: handle is called at once, and neither asks for the body nor reads it.
+func (e *edge) headerReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	h.Del(verdictField) // a client's own
+	if no := e.early(h); no != nil {
+		verdict, err := json.Marshal(no)
+		if err != nil {
+			panic("BUG: ingest: marshal a refusal: " + err.Error())
+		}
+		h.Set(verdictField, string(verdict))
+		h.Del("Expect")
+		if announced(h) != 0 || no.Problem.Code == event.AmbiguousFraming {
+			h.SetConnectionClose()
+		}
+		h.SetContentLength(0)
+	}
+	// One byte of the body is read before handle runs, with this deadline; all others through body.
+	return fasthttp.RequestConfig{ReadTimeout: e.wait, MaxRequestBodySize: 1}
+}
+
+func (e *edge) early(h *fasthttp.RequestHeader) (no *refusal) {
+	defer func() {
+		if bug := recover(); bug != nil {
+			no = e.panicked(bug)
+		}
+	}()
+	head := heads.Get().(*head)
+	defer heads.Put(head)
+	if no = head.read(h); no != nil {
+		return no
+	}
+	_, no = e.core.examine(&head.request)
+	return no
+}
+
+// announced is the announced length of the body, -1 when it is chunked.
+func announced(h *fasthttp.RequestHeader) int64 {
+	if n := h.ContentLength(); n != -2 { // -2: no body
+		return int64(n)
+	}
+	return 0
+}
+
+// read fills in the request but for its body and client.
+func (h *head) read(from *fasthttp.RequestHeader) *refusal {
+	no := h.parse(from.RawHeaders())
+	h.request = request{method: from.Method(), target: from.RequestURI(), fields: h.fields, length: announced(from)}
+	if v := string(from.Protocol()); no == nil && v != "HTTP/1.1" && v != "HTTP/1.0" {
+		return refuse(event.BadFraming, "%s is not spoken here", v)
+	}
+	return no
+}
+
+// handle answers one request, whatever happens in it.
+func (e *edge) handle(ctx context.Context, fast *fasthttp.RequestCtx) {
+	start := time.Now()
+	c := fast.Conn().(*conn)
+	head := heads.Get().(*head)
+	a := e.answer(ctx, fast, head)
+	if a.close || e.age > 0 && start.Sub(c.since) > e.age {
+		fast.SetConnectionClose()
+	}
+	e.write(fast, c, &a)
+	e.core.metrics.answered(head.request.target, head.request.method, a.status, time.Since(start))
+	head.request = request{}
+	heads.Put(head)
+}
+
+func (e *edge) answer(ctx context.Context, fast *fasthttp.RequestCtx, head *head) (a answer) {
+	defer func() {
+		if bug := recover(); bug != nil {
+			a = e.core.refused(e.panicked(bug), identify(head.fields))
+			a.close = true
+		}
+	}()
+	no := head.read(&fast.Request.Header)
+	if verdict := fast.Request.Header.Peek(verdictField); len(verdict) > 0 {
+		no = new(refusal)
+		if err := json.Unmarshal(verdict, no); err != nil {
+			panic("BUG: ingest: read a refusal: " + err.Error())
+		}
+	}
+	if no != nil {
+		a = e.core.refused(no, identify(head.fields))
+		a.close = fast.Request.Header.ConnectionClose()
+		return a
+	}
+	c := fast.Conn().(*conn)
+	r := &head.request
+	r.client = c.client
+	if stream := fast.RequestBodyStream(); stream != nil {
+		r.body = &body{conn: c, src: stream, want: r.length, until: time.Now().Add(e.bodyTime(r.length)), pause: e.wait}
+	}
+	return e.core.serve(ctx, r)
+}
+
+// chunkedTime is how long a body of unknown length may take: what the default limit may.
+const chunkedTime = 16 << 20
+
+func (e *edge) bodyTime(length int64) time.Duration {
+	if length < 0 {
+		length = chunkedTime
+	}
+	return bodyTime(length)
+}
+
+func (e *edge) write(fast *fasthttp.RequestCtx, c *conn, a *answer) {
+	if a.close {
+		c.linger.Store(true)
+	}
+	fast.SetStatusCode(a.status)
+	h := &fast.Response.Header
+	h.SetContentType(a.mediaType)
+	for _, f := range a.fields[:a.n] {
+		h.Set(f.name, f.value)
+	}
+	fast.SetBody(a.doc)
+}
+
+// panicked turns a panic into an answer: one request fails, the process lives.
+func (e *edge) panicked(bug any) *refusal {
+	e.log.Error("panic in a request", "panic", fmt.Sprint(bug), "stack", string(debug.Stack()))
+	return refuse(event.Internal, "an error of the gateway, named in its log")
+}
+
+// failed answers what fasthttp could not read as a request; the connection is closed behind it.
+func (e *edge) failed(fast *fasthttp.RequestCtx, err error) {
+	c := fast.Conn().(*conn)
+	a := e.core.refused(headProblem(c, err), identity{request: newID(time.Now())})
+	a.close = c.fault == nil
+	e.write(fast, c, &a)
+	e.core.metrics.answered(nil, nil, a.status, 0)
+}
+
+func headProblem(c *conn, err error) *refusal {
+	var small *fasthttp.ErrSmallBuffer
+	switch {
+	case errors.As(err, &small):
+		return refuse(event.HeadersTooLarge, "the header is larger than %d bytes", readBuffer)
+	case errors.Is(c.fault, os.ErrDeadlineExceeded):
+		return refuse(event.RequestTimeout, "the request came too slowly")
+	case c.fault != nil:
+		return refuse(event.IncompleteBody, "the request broke off")
+	case errors.Is(err, fasthttp.ErrDuplicateContentLength), errors.Is(err, fasthttp.ErrUnsupportedTransferEncoding):
+		return refuse(event.AmbiguousFraming, "the length of the body is not clear")
+	}
+	return refuse(event.BadFraming, "the header is not that of an HTTP/1.1 request")
+}
+
+// fastLog takes fasthttp's own log: mostly clients that went away, which is no error of ours.
+type fastLog struct{ log *slog.Logger }
+
+// Printf implements fasthttp.Logger.
+func (l fastLog) Printf(format string, args ...any) {
+	l.log.Debug("http connection", "detail", fmt.Sprintf(format, args...))
+}

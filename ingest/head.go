@@ -1,0 +1,62 @@
+package ingest
+
+import (
+	"bytes"
+
+	"github.com/headgate-io/headgate/event"
+)
+
+// maxFields is how many header fields a request may have.
+const maxFields = 64
+
+// head is a parsed header block; it owns the bytes its fields point into and is reused.
+type head struct {
+	text    []byte
+	fields  []event.Attr
+	request request
+}
+
+// parse splits raw, the header lines as they came, into fields. It refuses what two parsers in a row can read in two
+// ways: bare line feeds, folded lines, and a body with two lengths (request smuggling; RFC 9112 sections 2.2, 5.2, 6.3).
+// The fields that were read until then are kept.
+func (h *head) parse(raw []byte) *refusal {
+	h.text = append(h.text[:0], raw...)
+	h.fields = h.fields[:0]
+	var sized, coded bool
+	for rest := h.text; len(rest) > 0; {
+		end := bytes.IndexByte(rest, '\n')
+		if end < 1 || rest[end-1] != '\r' {
+			return refuse(event.AmbiguousFraming, "a header line must end with CR LF")
+		}
+		line := rest[:end-1]
+		rest = rest[end+1:]
+		if len(line) == 0 {
+			break
+		}
+		if line[0] == ' ' || line[0] == '\t' {
+			return refuse(event.AmbiguousFraming, "folded header lines are not accepted")
+		}
+		if len(h.fields) == maxFields {
+			return refuse(event.HeadersTooLarge, "more than %d header fields", maxFields)
+		}
+		f := splitField(line)
+		h.fields = append(h.fields, f)
+		sized = sized || string(f.Name) == "content-length"
+		coded = coded || string(f.Name) == "transfer-encoding"
+	}
+	if sized && coded {
+		return refuse(event.AmbiguousFraming, "a request has either Content-Length or Transfer-Encoding")
+	}
+	return nil
+}
+
+// splitField takes a header line apart and writes its name in lower case, in place.
+func splitField(line []byte) event.Attr {
+	name, value, _ := bytes.Cut(line, []byte{':'})
+	for i, c := range name {
+		if 'A' <= c && c <= 'Z' {
+			name[i] = c | 0x20
+		}
+	}
+	return event.Attr{Name: name, Value: bytes.Trim(value, " \t")}
+}

@@ -1,0 +1,139 @@
+package ingest
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/sdk/wire"
+)
+
+// framing is how a body is divided into events.
+type framing uint8
+
+const (
+	oneOpaque framing = iota // the body is one event
+	oneJSON                  // one JSON value, or an array of events
+	lines                    // NDJSON
+	textLines
+	prefixed // a varint length before each event
+)
+
+// framings are the media types that mean the same on every stream; read only.
+var framings = map[string]framing{
+	"application/json":      oneJSON,
+	wire.TypeNDJSON:         lines,
+	"application/ndjson":    lines,
+	"application/jsonl":     lines,
+	"application/jsonlines": lines,
+	"text/plain":            textLines,
+	wire.TypePrefixed:       prefixed,
+}
+
+const acceptedTypes = "application/json, application/x-ndjson, application/jsonl, text/plain, " + wire.TypePrefixed
+
+func (f framing) syntax() event.Syntax {
+	switch f {
+	case oneJSON, lines:
+		return event.JSON
+	case textLines:
+		return event.Text
+	}
+	return event.Opaque
+}
+
+// framing finds the framing that a Content-Type means on a stream with settings s.
+func (s *Settings) framing(contentType []byte) (framing, *refusal) {
+	if bytes.IndexByte(contentType, ',') >= 0 {
+		return 0, refuse(event.AmbiguousContentType, "send one media type in Content-Type")
+	}
+	name, params, _ := bytes.Cut(contentType, []byte{';'})
+	var lower [64]byte
+	name = appendLower(lower[:0], bytes.TrimSpace(name))
+	f, known := framings[string(name)]
+	switch {
+	case len(name) == 0:
+		return 0, s.unsupported("send a Content-Type; it says how the body is divided into events")
+	case !known && !s.opaque(name):
+		return 0, s.unsupported("this stream does not take the media type of the request")
+	case !utf8Charset(params):
+		return 0, s.unsupported("the only charset is utf-8")
+	}
+	return f, nil
+}
+
+func (s *Settings) unsupported(detail string) *refusal {
+	types := s.MediaTypes
+	if types == nil {
+		types = defaultMediaTypes
+	}
+	accept := strings.Join(append([]string{acceptedTypes}, types...), ", ")
+	return refuse(event.UnsupportedMediaType, "%s", detail).with("Accept", accept)
+}
+
+// utf8Charset reports whether the parameters of a media type name no other charset than UTF-8.
+func utf8Charset(params []byte) bool {
+	for len(params) > 0 {
+		var param []byte
+		param, params, _ = bytes.Cut(params, []byte{';'})
+		name, value, _ := bytes.Cut(bytes.TrimSpace(param), []byte{'='})
+		if bytes.EqualFold(name, []byte("charset")) && !bytes.EqualFold(bytes.Trim(value, `"`), []byte("utf-8")) {
+			return false
+		}
+	}
+	return true
+}
+
+func appendLower(dst, src []byte) []byte {
+	for _, c := range src {
+		if 'A' <= c && c <= 'Z' {
+			c |= 0x20
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}
+
+// coding is a content coding.
+type coding uint8
+
+const (
+	gzipCoding coding = iota
+	zstdCoding
+)
+
+// maxCodings is how many codings a body may have on top of one another.
+const maxCodings = 2
+
+const acceptedCodings = "gzip, zstd, identity"
+
+// codings are the codings of a body in the order they were applied; the first n count.
+type codings struct {
+	applied [maxCodings]coding
+	n       int
+}
+
+// add appends the codings of one Content-Encoding line.
+func (c *codings) add(value []byte) *refusal {
+	for len(value) > 0 {
+		var name []byte
+		name, value, _ = bytes.Cut(value, []byte{','})
+		var next coding
+		switch name = bytes.TrimSpace(name); {
+		case len(name) == 0 || bytes.EqualFold(name, []byte("identity")):
+			continue
+		case bytes.EqualFold(name, []byte("gzip")) || bytes.EqualFold(name, []byte("x-gzip")):
+			next = gzipCoding
+		case bytes.EqualFold(name, []byte("zstd")):
+			next = zstdCoding
+		default:
+			return refuse(event.UnsupportedCoding, "a coding of Content-Encoding is not supported").with("Accept-Encoding", acceptedCodings)
+		}
+		if c.n == maxCodings {
+			return refuse(event.UnsupportedCoding, "more than %d codings on top of one another", maxCodings).with("Accept-Encoding", acceptedCodings)
+		}
+		c.applied[c.n] = next
+		c.n++
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+package ingest
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+
+	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/internal/problem"
+)
+
+// summary is the body of an answer that says what became of each event: the five counts add up to the events that came.
+type summary struct {
+	Stream       string `json:"stream"`
+	Accepted     int    `json:"accepted"`
+	Filtered     int    `json:"filtered"`
+	Rejected     int    `json:"rejected"`
+	Duplicates   int    `json:"duplicates"`
+	DeadLettered int    `json:"deadlettered"`
+	Ack          string `json:"ack"`
+	BatchID      string `json:"batch_id"`
+	errorList
+}
+
+// errorList names the refused events, at most event.MaxErrors.
+type errorList struct {
+	Errors    []eventError `json:"errors,omitempty"`
+	Truncated bool         `json:"errors_truncated,omitempty"`
+}
+
+type eventError struct {
+	Index     int        `json:"index"`  // in the request, blank lines not counted
+	Offset    int        `json:"offset"` // byte in the decoded body
+	Code      event.Code `json:"code"`
+	Detail    string     `json:"detail"`
+	Retryable bool       `json:"retryable"`
+}
+
+// refusedDocument is a problem that consists of refused events.
+type refusedDocument struct {
+	problem.Document
+	Stream   string `json:"stream"`
+	Rejected int    `json:"rejected"`
+	errorList
+}
+
+// outcome is the answer to a request whose events were looked at one by one; ended is what ended it, nil if nothing.
+func (c *core) outcome(p *plan, b *event.Batch, ended *event.Problem) answer {
+	counts, m := b.Counts(), c.metrics.stream(p.name)
+	if ended != nil && ended.Code != event.StrictRejected {
+		return c.refused(&refusal{Problem: ended, Stream: p.name}, p.who)
+	}
+	m.errors(b.Errors, counts.Rejected)
+	if ended != nil {
+		m.refused(ended.Code, 1)
+		return refusedEvents(p, b, problem.Describe(ended, p.who.request))
+	}
+	m.count(counts)
+	if counts.Rejected > 0 && counts.Rejected == len(b.Events) {
+		return refusedEvents(p, b, p.blame(b))
+	}
+	a := answer{status: 200, mediaType: "application/json"}
+	if b.Ack == event.Accepted {
+		a.status = 202
+	}
+	if counts.Rejected > 0 {
+		a.status = 207
+		a.add("Headgate-Rejected", strconv.Itoa(counts.Rejected))
+	}
+	a.doc = marshal(summary{p.name, counts.Accepted, counts.Filtered, counts.Rejected, counts.Duplicates, counts.DeadLettered,
+		b.Ack.String(), b.ID, listErrors(b, counts.Rejected)})
+	a.finish(p.who)
+	return a
+}
+
+// refused is the answer to a request that is refused as a whole.
+func (c *core) refused(no *refusal, who identity) (a answer) {
+	c.metrics.stream(no.Stream).refused(no.Problem.Code, 1)
+	a.mediaType = problem.MediaType
+	a.status, _, a.doc = problem.Render(no.Problem, who.request)
+	a.add(no.Name, no.Value)
+	a.finish(who)
+	return a
+}
+
+// refusedEvents is the answer when nothing is stored because of refused events.
+func refusedEvents(p *plan, b *event.Batch, d problem.Document) answer {
+	a := answer{status: d.Status, mediaType: problem.MediaType}
+	rejected := b.Counts().Rejected
+	a.add("Headgate-Rejected", strconv.Itoa(rejected))
+	a.doc = marshal(refusedDocument{d, p.name, rejected, listErrors(b, rejected)})
+	a.finish(p.who)
+	return a
+}
+
+// finish adds the fields that every answer has, or every one of its status. Clients that were refused in the same
+// moment must not all come back in the same moment.
+func (a *answer) finish(who identity) {
+	a.add("X-Request-Id", who.request)
+	a.add("Traceparent", string(who.trace))
+	if a.status == 429 || a.status == 503 {
+		a.add("Retry-After", strconv.Itoa(1+rand.IntN(5)))
+	}
+}
+
+// blame describes a batch of which every event is refused. Its status is that of the events' codes: 400 when all failed
+// framing or syntax, 413 when all were too large, and 422 when they differ.
+func (p *plan) blame(b *event.Batch) problem.Document {
+	e, status := b.Errors[0], statusOf(b.Errors[0].Code)
+	for _, next := range b.Errors[1:] {
+		s := statusOf(next.Code)
+		if s != status {
+			status = 422
+		}
+		if s == 422 && statusOf(e.Code) != 422 {
+			e = next
+		}
+	}
+	whole := &event.Problem{Code: e.Code, Detail: e.Detail}
+	if len(b.Events) > 1 {
+		whole.Detail = fmt.Sprintf("all %d events are refused, see errors; %s", len(b.Events), e.Detail)
+	}
+	if e.Code == event.EventTooLarge {
+		whole.Scope, whole.Limit, whole.Observed = "event", p.limits.Event, int64(len(b.Events[e.Index].Data))
+	}
+	d := problem.Describe(whole, p.who.request)
+	if d.Status != status {
+		d.Status, d.Title = status, "Unprocessable Entity"
+	}
+	return d
+}
+
+func statusOf(code event.Code) int {
+	kind, ok := problem.Of(code)
+	if !ok {
+		return 500
+	}
+	return kind.Status
+}
+
+func listErrors(b *event.Batch, rejected int) (l errorList) {
+	if len(b.Errors) == 0 {
+		return l
+	}
+	l.Errors = make([]eventError, len(b.Errors))
+	for i, e := range b.Errors {
+		kind, _ := problem.Of(e.Code)
+		l.Errors[i] = eventError{e.Index, e.Offset, e.Code, e.Detail, kind.Retryable}
+	}
+	l.Truncated = rejected > len(b.Errors)
+	return l
+}
+
+func marshal(v any) []byte {
+	doc, err := json.Marshal(v)
+	if err != nil {
+		panic("BUG: ingest: marshal an answer: " + err.Error())
+	}
+	return doc
+}

@@ -1,0 +1,149 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
+
+	"github.com/headgate-io/headgate/internal/budget"
+)
+
+// Config is the HTTP/1.1 listener; zero values mean the defaults.
+type Config struct {
+	Listen                   string        // address, 127.0.0.1:8080; port 0 takes a free one
+	ReadTimeout              time.Duration // for a header, and for each next byte of a body; 10 s
+	IdleTimeout              time.Duration // between requests; 90 s
+	RequestTimeout           time.Duration // from the end of the body to the answer; 30 s
+	MaxConnections           int           // 20,000
+	MaxConnectionsPerAddress int           // 0: no limit
+	MaxRequestsPerConnection int           // 0: no limit
+	MaxConnectionAge         time.Duration // then the next answer closes it; 0: no limit
+}
+
+// Deps are what a Server uses and others own.
+type Deps struct {
+	Log     *slog.Logger          // nil: slog.Default()
+	Metrics prometheus.Registerer // nil: none
+	Budget  *budget.Budget        // bytes of request bodies held in memory; nil: 256 MiB of its own
+}
+
+// Server is the ingest side of a gateway: one listener for HTTP/1.1.
+type Server struct {
+	cfg    Config
+	log    *slog.Logger
+	http   *fasthttp.Server
+	ln     *listener
+	cancel context.CancelFunc // ends the context of the requests in progress
+}
+
+const (
+	readBuffer   = 16 << 10 // and thereby the largest header
+	writeTimeout = 10 * time.Second
+	silentTime   = time.Second // that a connection without a first byte gets when the server stops
+)
+
+// New returns a server for the streams of gate. Nothing runs yet.
+func New(cfg Config, gate Gate, deps Deps) (*Server, error) {
+	orDefault(&cfg.Listen, "127.0.0.1:8080")
+	orDefault(&cfg.ReadTimeout, 10*time.Second)
+	orDefault(&cfg.IdleTimeout, 90*time.Second)
+	orDefault(&cfg.RequestTimeout, 30*time.Second)
+	orDefault(&cfg.MaxConnections, 20_000)
+	orDefault(&deps.Log, slog.Default())
+	if deps.Budget == nil {
+		deps.Budget = budget.New(256 << 20)
+	}
+	m, err := newMetrics(deps.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	c := &core{gate: gate, budget: deps.Budget, metrics: m, log: deps.Log, timeout: cfg.RequestTimeout}
+	s := &Server{cfg: cfg, log: deps.Log}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	s.http = newFast(ctx, &cfg, &edge{core: c, log: deps.Log, wait: cfg.ReadTimeout, age: cfg.MaxConnectionAge})
+	return s, nil
+}
+
+// newFast configures fasthttp. Requests run under ctx.
+func newFast(ctx context.Context, cfg *Config, e *edge) *fasthttp.Server {
+	return &fasthttp.Server{
+		Handler:        func(fast *fasthttp.RequestCtx) { e.handle(ctx, fast) },
+		ErrorHandler:   e.failed,
+		HeaderReceived: e.headerReceived,
+		Logger:         fastLog{e.log},
+
+		StreamRequestBody:            true, // else the announced length is allocated
+		DisablePreParseMultipartForm: true,
+		MaxRequestBodySize:           1, // see headerReceived; what a body may have is decided by core
+		ReadBufferSize:               readBuffer,
+		ReduceMemoryUsage:            true,
+		Concurrency:                  cfg.MaxConnections + 1, // the listener refuses before that
+
+		ReadTimeout:        cfg.ReadTimeout,
+		IdleTimeout:        cfg.IdleTimeout,
+		WriteTimeout:       writeTimeout,
+		MaxRequestsPerConn: cfg.MaxRequestsPerConnection,
+
+		CloseOnShutdown:       true,
+		NoDefaultServerHeader: true,
+		NoDefaultContentType:  true,
+		SecureErrorLogMessage: true,
+	}
+}
+
+// Listen opens the socket and returns its address. Connections wait until Run.
+func (s *Server) Listen() (net.Addr, error) {
+	ln, err := net.Listen("tcp", s.cfg.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("listen for HTTP: %w", err)
+	}
+	s.ln = newListener(ln, &s.cfg, s.log)
+	return ln.Addr(), nil
+}
+
+// Run serves until Shutdown, or until ctx ends, which drops every connection at once. It returns when the last
+// connection is closed. Listen comes before.
+func (s *Server) Run(ctx context.Context) error {
+	if s.ln == nil {
+		return errors.New("run HTTP: not listening")
+	}
+	stop := context.AfterFunc(ctx, s.drop)
+	defer stop()
+	err := s.http.Serve(s.ln)
+	if err != nil {
+		s.drop()
+		err = fmt.Errorf("serve HTTP: %w", err)
+	}
+	s.ln.drained()
+	return err
+}
+
+// Shutdown stops accepting, closes idle connections, lets requests in progress be answered with Connection: close, and
+// returns when none is left. When ctx ends first, the connections that are left are dropped and its error is returned.
+func (s *Server) Shutdown(ctx context.Context) error {
+	if s.ln == nil {
+		return nil
+	}
+	err := s.ln.Close()
+	silent := time.AfterFunc(silentTime, func() { s.ln.kill(func(c *conn) bool { return c.silent.Load() }) })
+	defer silent.Stop()
+	err = errors.Join(err, s.http.ShutdownWithContext(ctx))
+	if ctx.Err() != nil {
+		s.drop()
+	}
+	return err
+}
+
+// drop ends everything at once.
+func (s *Server) drop() {
+	s.cancel()
+	s.ln.Close()
+	s.ln.kill(func(*conn) bool { return true })
+}

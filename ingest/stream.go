@@ -1,0 +1,122 @@
+// Package ingest turns requests on sockets into batches of events: limits, content codings, framing, syntax, and
+// the answer that says what became of every event.
+package ingest
+
+import (
+	"context"
+	"sync"
+
+	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/internal/jsonscan"
+)
+
+// Gate is where streams are found. It is called concurrently, twice a request (before and after the body's first
+// byte), and must not block on I/O.
+type Gate interface {
+	// Open returns the stream called name, and makes it where that is allowed. The error is an *event.Problem:
+	// bad_stream_name, unknown_stream, forbidden, draining, ... Only names it returns a stream for become labels of metrics.
+	Open(name string) (Stream, error)
+}
+
+// Stream takes the batches of one stream. It is called concurrently.
+type Stream interface {
+	// Settings returns the settings in force now. They do not change once returned.
+	Settings() *Settings
+	// Accept takes the events of b whose verdict is Keep and returns when they have come as far as b.Ack asks; what
+	// became of each is its verdict. It returns an error, an *event.Problem, when the request as a whole failed.
+	// b and everything it refers to stay the caller's: what is needed after the return must be copied before.
+	Accept(ctx context.Context, b *event.Batch) error
+}
+
+// Settings are what a stream wants of its requests; zero values mean the defaults. They must not be copied or changed
+// once a stream returns them: scanners made for them are pooled inside.
+type Settings struct {
+	Limits     Limits
+	MediaTypes []string // types whose body is one opaque event, in lower case; nil: DefaultMediaTypes
+	PassUTF8   bool     // store JSON and text that is not UTF-8 as it came instead of refusing it
+
+	AckDefault, AckMin, AckMax event.Level // defaults: durable, accepted, delivered
+
+	// Watch[i] is the JSON pointer whose value the syntax check notes in Event.Fields[i].
+	Watch []jsonscan.Pointer
+
+	scanners sync.Pool // of *jsonscan.Scanner
+}
+
+// Limits bound one request; a zero limit means its default.
+type Limits struct {
+	Body     int64 // bytes of the body as sent; 16 MiB
+	Inflated int64 // bytes of the body after its codings; 64 MiB
+	Ratio    int   // inflated to sent bytes, once 1 MiB is inflated; 200
+	Event    int64 // bytes of one event; 1 MiB
+	Events   int   // events of one request; 100,000
+	Depth    int   // nested arrays and objects of JSON; 64
+}
+
+// DefaultMediaTypes returns the types whose body is one opaque event where a stream names none.
+func DefaultMediaTypes() []string {
+	return []string{"application/octet-stream", "application/x-protobuf", "application/protobuf", "application/avro",
+		"application/msgpack", "application/x-msgpack", "application/cbor"}
+}
+
+// ratioFree is how many bytes a body may inflate to whatever its ratio.
+const ratioFree = 1 << 20
+
+func (s *Settings) limits() Limits {
+	l := s.Limits
+	orDefault(&l.Body, 16<<20)
+	orDefault(&l.Inflated, 64<<20)
+	orDefault(&l.Ratio, 200)
+	orDefault(&l.Event, 1<<20)
+	orDefault(&l.Events, 100_000)
+	orDefault(&l.Depth, 64)
+	return l
+}
+
+// inflated is how large a body of sent bytes may become.
+func (l *Limits) inflated(sent int) int64 {
+	return min(l.Inflated, max(ratioFree, int64(sent)*int64(l.Ratio)))
+}
+
+// levels returns the bounds of what a request may ask for, and what it gets when it does not ask.
+func (s *Settings) levels() (lowest, usual, highest event.Level) {
+	lowest, usual, highest = s.AckMin, s.AckDefault, s.AckMax
+	orDefault(&lowest, event.Accepted)
+	orDefault(&usual, event.Durable)
+	orDefault(&highest, event.Delivered)
+	return lowest, usual, highest
+}
+
+func (s *Settings) opaque(mediaType []byte) bool {
+	types := s.MediaTypes
+	if types == nil {
+		types = defaultMediaTypes
+	}
+	for _, t := range types {
+		if t == string(mediaType) {
+			return true
+		}
+	}
+	return false
+}
+
+var defaultMediaTypes = DefaultMediaTypes() // read only
+
+// takeScanner returns a scanner that watches what s says; giveScanner takes it back.
+func (s *Settings) takeScanner() *jsonscan.Scanner {
+	scanner, ok := s.scanners.Get().(*jsonscan.Scanner)
+	if !ok {
+		scanner = jsonscan.New(s.limits().Depth, s.Watch)
+		scanner.PassUTF8 = s.PassUTF8
+	}
+	return scanner
+}
+
+func (s *Settings) giveScanner(scanner *jsonscan.Scanner) { s.scanners.Put(scanner) }
+
+func orDefault[T comparable](p *T, v T) {
+	var zero T
+	if *p == zero {
+		*p = v
+	}
+}
