@@ -113,9 +113,9 @@ func data(t *testing.T, runs []Run) (all []string) {
 	return all
 }
 
-// config is that of most tests.
+// config is that of most tests. Its codec has no channels: pooled zstd coders must not be used in several bubbles.
 func config(partitions int) Config {
-	return Config{Stream: "web", Gateway: "0011223344556677", Partitions: partitions}
+	return Config{Stream: "web", Gateway: "0011223344556677", Partitions: partitions, Codec: "s2"}
 }
 
 // start makes a forwarder and runs it; the test ends when it has drained.

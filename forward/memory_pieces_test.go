@@ -1,0 +1,62 @@
+package forward
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+func TestBufferClasses(t *testing.T) {
+	for n := 8; n <= 1<<16; n++ {
+		size := classSize(class(n))
+		if size < n || (n > 64 && size*4 > n*5+32) {
+			t.Fatalf("%d bytes get a buffer of %d", n, size)
+		}
+	}
+	if got := classSize(class(largestBuffer)); got != largestBuffer || class(largestBuffer) >= len(pools) {
+		t.Errorf("largest class has %d bytes", got)
+	}
+}
+
+func TestBuffersAreAsLargeAsAsked(t *testing.T) {
+	for _, n := range []int{0, 1, 511, 512, 513, 100_000, largestBuffer, largestBuffer + 1} {
+		for range 3 {
+			p := take(n)
+			if cap(p.b) < n || len(p.b) != 0 {
+				t.Fatalf("asked for %d, got %d with %d used", n, cap(p.b), len(p.b))
+			}
+			give(p)
+		}
+	}
+	give(&buffer{b: make([]byte, 0, 1000)}) // between two classes: serves the smaller one
+	if p := take(1000); cap(p.b) < 1000 {
+		t.Errorf("asked for 1000, got %d", cap(p.b))
+	}
+}
+
+// The table finds what a map finds, over generations, growth, and tags that collide.
+func TestTableAgainstAMap(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	var tab table
+	for range 50 {
+		tab.clear()
+		truth := map[uint32][]uint32{}
+		for at := range rnd.IntN(3000) {
+			tag := uint32(rnd.IntN(1500)) << (rnd.IntN(2) * 16)
+			var got []uint32
+			place, found := tab.seek(tag, tag)
+			for ; found; place, found = tab.seek(place+1, tag) {
+				got = append(got, tab.entries[place].at)
+			}
+			if len(got) != len(truth[tag]) {
+				t.Fatalf("tag %d: found %v, want %v in any order", tag, got, truth[tag])
+			}
+			tab.put(place, tag, at)
+			truth[tag] = append(truth[tag], uint32(at))
+		}
+	}
+	tab.gen = 1<<32 - 1
+	tab.clear()
+	if _, found := tab.seek(0, 0); found {
+		t.Error("an entry came back to life when generations started anew")
+	}
+}

@@ -1,0 +1,158 @@
+package forward
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/internal/budget"
+)
+
+// block is an answer that ends with its context only.
+func block(ctx context.Context, _ *Run) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestAcceptedDoesNotWait(t *testing.T) {
+	f, err := New(config(1), &memory{answer: block}, Deps{}) // not even running
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := forward(t, f, batch(event.Accepted, "a")).Wait(t.Context(), event.Accepted); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDurableAndDeliveredWaitForTheBackend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		confirm := make(chan struct{})
+		f := start(t, config(1), &memory{answer: func(context.Context, *Run) error { <-confirm; return nil }}, Deps{})
+		for _, level := range []event.Level{event.Durable, event.Delivered} {
+			r := forward(t, f, batch(level, "a"))
+			done := make(chan error)
+			go func() { done <- r.Wait(t.Context(), level) }()
+			synctest.Wait()
+			select {
+			case err := <-done:
+				t.Fatalf("%s: answered %v before the backend did", level, err)
+			default:
+			}
+			confirm <- struct{}{}
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// A receipt is settled when the last of its lanes is.
+func TestReceiptWaitsForAllLanes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		confirm := make(chan struct{})
+		f := start(t, config(2), &memory{answer: func(_ context.Context, run *Run) error {
+			if run.Partition == 1 {
+				<-confirm
+			}
+			return nil
+		}}, Deps{})
+		b := batch(event.Delivered, "a", "b")
+		b.Events[1].Partition = 1
+		r := forward(t, f, b)
+		done := make(chan error, 1)
+		go func() { done <- r.Wait(t.Context(), event.Delivered) }()
+		synctest.Wait()
+		if len(done) != 0 {
+			t.Error("answered before the second lane was confirmed")
+		}
+		close(confirm)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestWaitEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		confirm := make(chan struct{})
+		f := start(t, config(1), &memory{answer: func(context.Context, *Run) error { <-confirm; return nil }}, Deps{})
+		r := forward(t, f, batch(event.Delivered, "a"))
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		wantCode(t, r.Wait(ctx, event.Delivered), event.AckTimeout, "unknown")
+		close(confirm)
+		if err := r.Wait(t.Context(), event.Delivered); err != nil { // it is still true later
+			t.Error(err)
+		}
+		if err := r.Wait(ctx, event.Delivered); err != nil {
+			t.Errorf("what is confirmed stays so, whatever the context: %v", err)
+		}
+	})
+}
+
+func TestForwardForARequestThatHasEnded(t *testing.T) {
+	f := start(t, config(1), &memory{}, Deps{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := f.Forward(ctx, batch(event.Delivered, "a"), f.NewReceipt(), nil)
+	wantCode(t, err, event.AckTimeout, "")
+}
+
+// Refused events are told by their place in the request; the events of other runs are not touched by it.
+func TestRefusedEventsFailAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{answer: func(_ context.Context, run *Run) error {
+			if run.Partition == 1 {
+				return &SendError{Refused: true, Code: event.EventTooLarge, Err: errors.New("too large")}
+			}
+			return nil
+		}}
+		limit := budget.New(1 << 20)
+		f := start(t, config(2), m, Deps{Budget: limit})
+		b := batch(event.Delivered, "a", "b", "c", "d")
+		b.Events[3].Partition, b.Events[1].Partition = 1, 1
+		r := forward(t, f, b)
+		waitDelivered(t, r)
+		if got := fmt.Sprint(r.Failed()); got != "[{1 event_too_large} {3 event_too_large}]" {
+			t.Errorf("failed %s, want events 1 and 3", got)
+		}
+		wantStrings(t, data(t, m.sent()), "a", "c")
+		if m.tries != 2 {
+			t.Errorf("%d sends, want 2: a refused run is not sent again", m.tries)
+		}
+		if limit.Held() != 0 {
+			t.Errorf("%d bytes held, want 0", limit.Held())
+		}
+	})
+}
+
+func TestRefusedFramesAreToldApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refuse := true
+		m := &memory{answer: func(context.Context, *Run) error {
+			defer func() { refuse = false }()
+			if refuse {
+				return &SendError{Refused: true}
+			}
+			return nil
+		}}
+		cfg := config(1)
+		cfg.FrameEvents, cfg.MaxRun = 2, 1 // a run a frame
+		f := start(t, cfg, m, Deps{})
+		first, second := forward(t, f, batch(event.Delivered, "a")), forward(t, f, batch(event.Delivered, "b", "c"))
+		waitDelivered(t, first)
+		waitDelivered(t, second)
+		if got := fmt.Sprint(first.Failed(), second.Failed()); got != "[{0 internal}] [{0 internal}]" {
+			t.Errorf("failed %s, want the first of each", got)
+		}
+		got := m.sent()
+		wantStrings(t, data(t, got), "c")
+		if got[0].First != 3 {
+			t.Errorf("the run after the refused one begins with number %d, want 3", got[0].First)
+		}
+	})
+}
