@@ -11,10 +11,8 @@ import (
 // AddPartition adds an active partition, which owns nothing yet (see Claim).
 func (t *Table) AddPartition(weight float64) (*Table, error) {
 	n := t.next()
-	if err := n.setPartitions(append(n.partitions, Partition{Weight: weight})); err != nil {
-		return nil, fmt.Errorf("add partition: %w", err)
-	}
-	if err := n.setShift(); err != nil {
+	partitions := append(slices.Clone(t.partitions), Partition{Weight: weight})
+	if err := n.setPartitions(partitions, len(t.slots)); err != nil {
 		return nil, fmt.Errorf("add partition: %w", err)
 	}
 	return n, nil
@@ -26,9 +24,9 @@ func (t *Table) SetState(p int32, state State) (*Table, error) {
 		return nil, fmt.Errorf("set state: no partition %d", p)
 	}
 	n := t.next()
-	partitions := slices.Clone(n.partitions)
+	partitions := slices.Clone(t.partitions)
 	partitions[p].State = state
-	if err := n.setPartitions(partitions); err != nil {
+	if err := n.setPartitions(partitions, len(t.slots)); err != nil {
 		return nil, fmt.Errorf("set state: %w", err)
 	}
 	return n, nil

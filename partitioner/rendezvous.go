@@ -9,7 +9,7 @@ import (
 // score is how much slot wants to be on partition: weighted rendezvous hashing (Wang, Ravishankar: HRW; weights by
 // -w/ln(u)). It depends on this one pair only, so what happens to other partitions changes no preference among the rest.
 func score(slot, partition int32, weight float64) float64 {
-	u := (float64(mix(uint64(slot)<<32|uint64(partition))>>11) + 0.5) / (1 << 53)
+	u := (float64(mix(uint64(slot)<<32|uint64(partition))>>12) + 0.5) / (1 << 52) // in (0, 1), both ends excluded
 	return -weight / math.Log(u)
 }
 

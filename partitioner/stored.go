@@ -104,7 +104,7 @@ func parseTable(secret Secret, doc []byte) (*Table, error) {
 		}
 		partitions[i] = Partition{p.Weight, state}
 	}
-	if err := t.setPartitions(partitions); err != nil {
+	if err := t.setPartitions(partitions, len(s.Owners)); err != nil {
 		return nil, err
 	}
 	if err := t.parseSlots(&s); err != nil {
@@ -124,9 +124,6 @@ func (t *Table) parseSlots(s *stored) error {
 		return errors.New("owners and targets differ in number")
 	}
 	t.slots = make([]slot, len(s.Owners))
-	if err := t.setShift(); err != nil {
-		return err
-	}
 	epochs := s.Epochs
 	for i := range t.slots {
 		epoch, n := binary.Uvarint(epochs)

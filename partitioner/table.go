@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/headgate-io/headgate/event"
 )
@@ -78,22 +79,25 @@ type Place struct {
 // NewTable returns version 1 of a stream's table: v slots, SlotsFor the most partitions there will be, spread
 // over the active partitions in proportion to their weights.
 func NewTable(secret Secret, v int, partitions []Partition) (*Table, error) {
-	t := &Table{version: 1, secret: secret, slots: make([]slot, max(v, 0)), nextChild: int32(v)}
-	if err := t.setPartitions(partitions); err != nil {
+	t := &Table{version: 1, secret: secret, nextChild: int32(v)}
+	if err := t.setPartitions(partitions, v); err != nil {
 		return nil, fmt.Errorf("new table: %w", err)
 	}
-	if err := t.setShift(); err != nil {
-		return nil, fmt.Errorf("new table: %w", err)
-	}
+	t.slots = make([]slot, v)
 	t.placeAll()
 	return t, nil
 }
 
-func (t *Table) setPartitions(partitions []Partition) error {
+// setPartitions takes over the partitions, and that there are v slots, if that makes a table.
+func (t *Table) setPartitions(partitions []Partition, v int) error {
 	if len(partitions) > MaxPartitions {
 		return fmt.Errorf("%d partitions, at most %d are possible", len(partitions), MaxPartitions)
 	}
-	t.partitions, t.active = append([]Partition(nil), partitions...), nil
+	if v&(v-1) != 0 || v < slotsPerPartition*len(partitions) || v > maxSlots {
+		return fmt.Errorf("%d slots for %d partitions: a power of two is needed, at least %d a partition, at most %d",
+			v, len(partitions), slotsPerPartition, maxSlots)
+	}
+	t.partitions, t.active = slices.Clone(partitions), nil
 	for i, p := range partitions {
 		if !(p.Weight > 0) || math.IsInf(p.Weight, 0) || p.State > Draining {
 			return fmt.Errorf("partition %d: weight %v, state %d", i, p.Weight, p.State)
@@ -104,15 +108,6 @@ func (t *Table) setPartitions(partitions []Partition) error {
 	}
 	if len(t.active) == 0 {
 		return errors.New("no active partition")
-	}
-	return nil
-}
-
-func (t *Table) setShift() error {
-	v := len(t.slots)
-	if v&(v-1) != 0 || v < slotsPerPartition*len(t.partitions) || v > maxSlots {
-		return fmt.Errorf("%d slots for %d partitions: a power of two is needed, at least %d a partition, at most %d",
-			v, len(t.partitions), slotsPerPartition, maxSlots)
 	}
 	t.shift = uint8(64 - bits.TrailingZeros(uint(v)))
 	return nil
@@ -147,7 +142,7 @@ func (t *Table) Slots() int { return len(t.slots) }
 func (t *Table) Slot(n int32) Place { return t.slots[n].place(n, event.NoSlot) }
 
 // Partitions returns a copy of the partitions.
-func (t *Table) Partitions() []Partition { return append([]Partition(nil), t.partitions...) }
+func (t *Table) Partitions() []Partition { return slices.Clone(t.partitions) }
 
 // Counts returns how many slots each partition owns, children not counted.
 func (t *Table) Counts() []int {
