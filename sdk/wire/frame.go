@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"strconv"
 )
 
@@ -79,23 +81,28 @@ func findBlock(run []byte, codec string) (start, size int) {
 	switch codec {
 	case codecZstd, codecLZ4:
 		start = len(skippable) + 4
-		if len(run) < start || string(run[:len(skippable)]) != skippable {
+		if !bytes.HasPrefix(run, []byte(skippable)) {
 			return 0, 0
 		}
-		size = int(binary.LittleEndian.Uint32(run[start-4:]))
 	case codecS2:
 		start = len(s2Stream) + 4
-		if len(run) < start || string(run[:len(s2Stream)]) != s2Stream || run[start-4] != s2Skip {
+		if !bytes.HasPrefix(run, []byte(s2Stream)) || len(run) > len(s2Stream) && run[len(s2Stream)] != s2Skip {
 			return 0, 0
 		}
-		size = int(binary.LittleEndian.Uint32(run[start-4:]) >> 8)
 	default:
 		return 0, 0
+	}
+	if len(run) < start { // which an s2 reader may take for a stream of nothing
+		return start, math.MaxInt
 	}
 	if head := run[start:]; len(head) >= len(magic) && string(head[:len(magic)]) != magic {
 		return 0, 0 // somebody else's
 	}
-	return start, size
+	field := binary.LittleEndian.Uint32(run[start-4:])
+	if codec == codecS2 {
+		field >>= 8 // the first of the four bytes is the chunk's type
+	}
+	return start, int(min(field, math.MaxInt32))
 }
 
 // dataLen reads Meta.DataLen without the rest of the block.
