@@ -114,16 +114,26 @@ func TestK14KeylessEventsStickToAPartition(t *testing.T) {
 }
 
 func TestKeylessBatchesOfAnySizeAreSpread(t *testing.T) {
-	for _, size := range []int{0, 100, stickyBytes - 1, stickyBytes, 1 << 20} {
-		p, got := New(newTable(t, Equal(16))), make([]int, 16)
-		for range 16 * 20 * (stickyBytes/(size+1) + 1) {
-			b := keyless(1, size)
+	for _, size := range []int{100, stickyBytes - 1, stickyBytes, 1 << 20} {
+		p, got, b := New(newTable(t, Equal(16))), make([]int, 16), keyless(1, size)
+		for range 16 * 20 * (stickyBytes/size + 1) {
 			p.Assign(b, nil)
 			got[b.Events[0].Partition]++
 		}
 		if slices.Min(got) == 0 || slices.Max(got) > slices.Min(got)*5/4 {
 			t.Errorf("batches of %d bytes: spread %v", size, got)
 		}
+	}
+}
+
+func TestEmptyKeylessEventsAreSpread(t *testing.T) {
+	p, b, seen := New(newTable(t, Equal(4))), keyless(1000, 0), map[int32]bool{}
+	for range 1000 {
+		p.Assign(b, nil)
+		seen[b.Events[0].Partition] = true
+	}
+	if len(seen) != 4 {
+		t.Errorf("only %d of 4 partitions", len(seen))
 	}
 }
 

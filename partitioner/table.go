@@ -67,12 +67,12 @@ type slot struct {
 	owner, target uint8
 }
 
-// Place is where the events of a key and source go.
+// Place is where the events of a key and source go. It has four fields: with more the compiler keeps it in memory
+// and a look-up takes twice as long.
 type Place struct {
 	Slot      int32 // share of the hash space
 	Child     int32 // child slot of a split key, else event.NoSlot
 	Partition int32 // owner of the child, or of the slot
-	MovingTo  int32 // partition that is about to become the owner, else -1
 	Epoch     uint32
 }
 
@@ -125,11 +125,15 @@ func (t *Table) Lookup(hi, lo, source uint64) Place {
 }
 
 func (s *slot) place(n, child int32) Place {
-	p := Place{Slot: n, Child: child, Partition: int32(s.owner), MovingTo: noPartition, Epoch: s.epoch}
-	if s.target != s.owner {
-		p.MovingTo = int32(s.target)
+	return Place{Slot: n, Child: child, Partition: int32(s.owner), Epoch: s.epoch}
+}
+
+// MovingTo returns the partition that is about to become the owner of a slot or child, -1 when it does not move.
+func (t *Table) MovingTo(id int32) int32 {
+	if s := t.byID(id); s != nil && s.target != s.owner {
+		return int32(s.target)
 	}
-	return p
+	return noPartition
 }
 
 // Version grows by one with each change.

@@ -185,14 +185,17 @@ func TestMoveSteps(t *testing.T) {
 	from := table.Slot(7)
 	to := (from.Partition + 1) % 4
 	moving := must(t)(table.Prepare(to, 7))
-	if got := moving.Slot(7); got.Partition != from.Partition || got.MovingTo != to || got.Epoch != 1 {
+	if got := moving.Slot(7); got.Partition != from.Partition || moving.MovingTo(7) != to || got.Epoch != 1 {
 		t.Errorf("moving: %+v", got)
 	}
-	if got := must(t)(moving.Commit(7)).Slot(7); got.Partition != to || got.MovingTo != -1 || got.Epoch != 2 {
+	if got := must(t)(moving.Commit(7)).Slot(7); got.Partition != to || got.Epoch != 2 {
 		t.Errorf("committed: %+v", got)
 	}
-	if got := must(t)(moving.Abort(7)).Slot(7); got.Partition != from.Partition || got.MovingTo != -1 || got.Epoch != 2 {
+	if got := must(t)(moving.Abort(7)).Slot(7); got.Partition != from.Partition || got.Epoch != 2 {
 		t.Errorf("aborted, must not go back to the old epoch: %+v", got)
+	}
+	if a, c := must(t)(moving.Abort(7)), must(t)(moving.Commit(7)); a.MovingTo(7) != -1 || c.MovingTo(7) != -1 || c.MovingTo(-1) != -1 {
+		t.Error("still moving")
 	}
 	if table.Slot(7) != from {
 		t.Errorf("the old table changed: %+v", table.Slot(7))
@@ -223,7 +226,7 @@ func TestSplitKey(t *testing.T) {
 	split := must(t)(table.Split(hi, lo, []int32{1, 5, 2, 7}))
 	for source := range uint64(16) {
 		got := split.Lookup(hi, lo, source)
-		want := Place{Slot: parent.Slot, Child: int32(table.Slots()) + int32(source%4), Partition: []int32{1, 5, 2, 7}[source%4], MovingTo: -1, Epoch: 1}
+		want := Place{Slot: parent.Slot, Child: int32(table.Slots()) + int32(source%4), Partition: []int32{1, 5, 2, 7}[source%4], Epoch: 1}
 		if got != want {
 			t.Errorf("source %d: got %+v, want %+v", source, got, want)
 		}
