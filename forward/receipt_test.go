@@ -143,11 +143,13 @@ func TestRefusedFramesAreToldApart(t *testing.T) {
 		cfg := config(1)
 		cfg.FrameEvents, cfg.MaxRun = 2, 1 // a run a frame
 		f := start(t, cfg, m, Deps{})
-		first, second := forward(t, f, batch(event.Delivered, "a")), forward(t, f, batch(event.Delivered, "b", "c"))
+		b := batch(event.Delivered, "filtered", "b", "c")
+		b.Events[0].Verdict = event.Filtered
+		first, second := forward(t, f, batch(event.Delivered, "a")), forward(t, f, b)
 		waitDelivered(t, first)
 		waitDelivered(t, second)
-		if got := fmt.Sprint(first.Failed(), second.Failed()); got != "[{0 internal}] [{0 internal}]" {
-			t.Errorf("failed %s, want the first of each", got)
+		if got := fmt.Sprint(first.Failed(), second.Failed()); got != "[{0 internal}] [{1 internal}]" {
+			t.Errorf("failed %s, want the first kept one of each", got)
 		}
 		got := m.sent()
 		wantStrings(t, data(t, got), "c")

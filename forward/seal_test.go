@@ -54,6 +54,23 @@ func TestLinger(t *testing.T) {
 	}
 }
 
+// A frame that was cut before its time leaves nothing of its linger to the next one.
+func TestLingerAfterACut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		f := start(t, config(1), m, Deps{})
+		begin := time.Now()
+		forward(t, f, batch(event.Accepted, "a"))
+		f.RaiseMinVersion(0, 2)
+		synctest.Wait()
+		b := batch(event.Accepted, "b")
+		b.TableVersion = 2
+		forward(t, f, b)
+		<-time.After(time.Second)
+		wantStrings(t, m.arrivals(begin), "0s", "20ms")
+	})
+}
+
 func TestFullFramesAreSealedAtOnce(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"events": func(c *Config) { c.FrameEvents = 3 },

@@ -32,12 +32,16 @@ func TestP02CloseDrains(t *testing.T) {
 			}
 			forward(t, f, b)
 		}
+		begin := time.Now()
 		f.Close()
 		f.Close()
 		_, err = f.Forward(t.Context(), batch(event.Accepted, "late"), f.NewReceipt(), nil)
 		wantCode(t, err, event.Draining, "")
 		if err := <-done; err != nil {
 			t.Fatal(err)
+		}
+		if took := time.Since(begin); took > 3*time.Second {
+			t.Errorf("drained in %v of virtual time, want not to wait for lingers", took)
 		}
 		if got := data(t, m.sent()); len(got) != 9 {
 			t.Errorf("%d events sent before the end, want 9: %q", len(got), got)
