@@ -139,7 +139,7 @@ func (s *Server) Listen() (net.Addr, error) {
 // When ctx ends all connections are closed.
 func (s *Server) Run(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { s.stop(); _ = s.http.Close() })()
-	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) && s.stopping.Err() == nil {
 		return fmt.Errorf("admin: serve: %w", err)
 	}
 	return nil

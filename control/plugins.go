@@ -165,17 +165,51 @@ func (p *Plugins) Remove(ctx context.Context, name string) error {
 	if err := p.docs.Delete(ctx, name, revision); err != nil {
 		return err
 	}
-	others, err := p.List(ctx)
+	return p.sweep(ctx, plugin.Versions...)
+}
+
+// RemoveVersion deletes one version of the plugin called name (with the last one the plugin), and its module when no
+// other plugin has it; or it returns ErrNotFound. Whether it is in use is for the caller to know.
+func (p *Plugins) RemoveVersion(ctx context.Context, name, digest string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	plugin, revision, err := p.read(ctx, name)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(plugin.Versions, func(v Version) bool { return v.Digest == digest })
+	if i < 0 {
+		return fmt.Errorf("plugin %q, version %s: %w", name, digest, ErrNotFound)
+	}
+	gone := plugin.Versions[i]
+	rest := slices.Delete(plugin.Versions, i, i+1)
+	if len(rest) == 0 {
+		err = p.docs.Delete(ctx, name, revision)
+	} else {
+		var doc []byte
+		if doc, err = json.Marshal(rest); err == nil {
+			_, err = p.docs.Write(ctx, name, doc, revision)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return p.sweep(ctx, gone)
+}
+
+// sweep deletes the modules of removed versions that no plugin has any more. The caller holds p.mu.
+func (p *Plugins) sweep(ctx context.Context, removed ...Version) error {
+	left, err := p.List(ctx)
 	if err != nil {
 		return err
 	}
 	used := map[string]bool{}
-	for _, other := range others {
-		for _, v := range other.Versions {
+	for _, plugin := range left {
+		for _, v := range plugin.Versions {
 			used[v.Digest] = true
 		}
 	}
-	for _, v := range plugin.Versions {
+	for _, v := range removed {
 		if used[v.Digest] {
 			continue
 		}

@@ -40,7 +40,8 @@ type HTTPConfig struct {
 	RequestTimeout           settings.Duration `json:"request_timeout"` // from the whole body to the answer
 	MaxConnections           int               `json:"max_connections"`
 	MaxConnectionsPerAddress int               `json:"max_connections_per_address"`
-	MaxRequestsPerConnection int               `json:"max_requests_per_connection"`
+	MaxRequestsPerConnection int               `json:"max_requests_per_connection"` // 0: no limit
+	MaxConnectionAge         settings.Duration `json:"max_connection_age"`
 }
 
 // AdminConfig is the admin listener.
@@ -81,7 +82,7 @@ func DefaultConfig() Config {
 		HTTP: HTTPConfig{
 			Listen: "127.0.0.1:8080", ReadTimeout: settings.Duration(10 * time.Second), IdleTimeout: settings.Duration(90 * time.Second),
 			RequestTimeout: settings.Duration(30 * time.Second),
-			MaxConnections: 20_000, MaxConnectionsPerAddress: 1_000, MaxRequestsPerConnection: 0,
+			MaxConnections: 20_000, MaxConnectionsPerAddress: 1_000, MaxConnectionAge: settings.Duration(5 * time.Minute),
 		},
 		Admin:    AdminConfig{Listen: "127.0.0.1:9090"},
 		Plugins:  PluginsConfig{Memory: 64 << 20},

@@ -16,20 +16,19 @@ func (s *stream) Accept(ctx context.Context, b *event.Batch) error {
 		return event.Problemf(event.StrictRejected, "events were refused and mode=strict stores all or nothing; see errors")
 	}
 	s.partitioner.Assign(b, nil)
-	receipt, err := s.forwarder.NewReceipt(b)
+	receipt := s.forwarder.NewReceipt()
+	stale, err := s.forwarder.Forward(ctx, b, receipt, nil)
+	for ; err == nil && len(stale) > 0; stale, err = s.forwarder.Forward(ctx, b, receipt, stale) {
+		s.partitioner.Assign(b, stale) // a newer table is in force by now
+	}
 	if err != nil {
 		return err
 	}
-	defer receipt.Release()
-	for stale := []int32(nil); ; s.partitioner.Assign(b, stale) {
-		if stale, err = s.forwarder.Forward(ctx, b, receipt, stale); err != nil {
-			return err
-		}
-		if len(stale) == 0 {
-			break
-		}
+	err = receipt.Wait(ctx, b.Ack)
+	for _, f := range receipt.Failed() {
+		b.Reject(f.Index, f.Code, "the backend refused the event for good")
 	}
-	return receipt.Wait(ctx, b.Ack)
+	return err
 }
 
 // transform runs the plugins, then gives a key to the events that still have none.

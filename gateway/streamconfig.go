@@ -47,10 +47,10 @@ func (k *KeyConfig) UnmarshalText(text []byte) error {
 
 // PluginConfig is one plugin of a chain.
 type PluginConfig struct {
-	Name    string         `json:"name"`
-	Digest  string         `json:"digest,omitempty"` // of the version, sha256:<hex>; empty: the newest
-	Config  map[string]any `json:"config,omitempty"` // handed to the guest as JSON
-	OnError string         `json:"on_error,omitempty"`
+	Name    string `json:"name"`
+	Digest  string `json:"digest,omitempty"` // of the version, sha256:<hex>; empty: the newest
+	Config  any    `json:"config,omitempty"` // handed to the guest as JSON
+	OnError string `json:"on_error,omitempty"`
 }
 
 // AckConfig bounds what a producer may ask for.

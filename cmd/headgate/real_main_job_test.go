@@ -44,7 +44,7 @@ func split(t *testing.T, file string) (kept []string, dropped int) {
 }
 
 func TestMainJob(t *testing.T) {
-	b, err := binary()
+	b, err := product()
 	if err != nil {
 		t.Fatal(err)
 	}

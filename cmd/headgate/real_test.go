@@ -18,8 +18,8 @@ import (
 
 // The tests in real_*_test.go run the real binary, as a user would.
 
-// binary builds bin and the example plugin once for all tests of the package.
-var binary = sync.OnceValues(func() (built, error) {
+// product builds the binary and the example plugin once for all tests of the package.
+var product = sync.OnceValues(func() (built, error) {
 	dir, err := os.MkdirTemp("", "headgate-test-")
 	if err != nil {
 		return built{}, err
@@ -45,7 +45,7 @@ func goBuild(env []string, args ...string) error {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if b, err := binary(); err == nil {
+	if b, err := product(); err == nil {
 		os.RemoveAll(b.dir)
 	}
 	os.Exit(code)
@@ -81,7 +81,7 @@ func (l *logBuffer) String() string {
 // startGateway runs `headgate serve` on data and waits until it is ready.
 func startGateway(t *testing.T, data string, args ...string) *process {
 	t.Helper()
-	b, err := binary()
+	b, err := product()
 	if err != nil {
 		t.Fatal(err)
 	}

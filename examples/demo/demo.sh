@@ -38,10 +38,10 @@ show plugin activate --stream demo accesslog --config '{"drop_status_from":500}'
 show send --stream demo examples/demo/access-log.ndjson
 
 echo "$ headgate tail --stream demo --from start --wait 1s -o json     # counted by partition"
-./bin/headgate tail --stream demo --from start --wait 1s -o json | awk '
-	match($0, /"partition":[0-9]+/) { p = substr($0, RSTART + 12, RLENGTH - 12); events[p]++
-		if (match($0, /"key":"[^"]*"/) && !seen[p, $0 = substr($0, RSTART + 7, RLENGTH - 8)]++) keys[p]++ }
-	END { for (p = 0; p < 256; p++) if (p in events) printf "  partition %2d: %4d events of %2d keys\n", p, events[p], keys[p] }'
+./bin/headgate tail --stream demo --from start --wait 1s -o json |
+	sed -n 's/.*"partition":\([0-9]*\).*"key":"\([^"]*\)".*/\1 \2/p' | sort -n | awk '
+	{ events[$1]++; keys[$1] += !seen[$0]++ }
+	END { for (p = 0; p < 16; p++) printf "  partition %2d: %4d events of %2d keys\n", p, events[p], keys[p] }'
 echo
 
 if [ "$once" = once ]; then

@@ -1,0 +1,161 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/headgate-io/headgate/admin"
+	"github.com/headgate-io/headgate/event"
+)
+
+// Streams returns all definitions, by name. See admin.Streams.
+func (g *Gateway) Streams(context.Context) (all []admin.Definition, err error) {
+	streams := *g.streams.Load()
+	for _, name := range slices.Sorted(maps.Keys(streams)) {
+		all = append(all, streams[name].definition())
+	}
+	return all, nil
+}
+
+// Stream returns one definition.
+func (g *Gateway) Stream(_ context.Context, name string) (admin.Definition, error) {
+	s, err := g.find(name)
+	if err != nil {
+		return admin.Definition{}, err
+	}
+	return s.definition(), nil
+}
+
+// definition is the stream's document with the plugins that are in force.
+func (s *stream) definition() admin.Definition {
+	def := s.current.Load()
+	cfg := def.config
+	cfg.Plugins = nil
+	for _, a := range s.chain.Load().activations {
+		cfg.Plugins = append(cfg.Plugins, a.config())
+	}
+	return admin.Definition{Name: s.name, Revision: def.revision, Managed: def.managed, Document: cfg.document()}
+}
+
+// SetStream replaces a definition or makes a stream. Its plugins, where given, become the stream's chain.
+func (g *Gateway) SetStream(ctx context.Context, name string, doc json.RawMessage, when admin.Match) (admin.Definition, bool, error) {
+	g.steering.Lock()
+	defer g.steering.Unlock()
+	cfg, err := parseStream(doc)
+	if err != nil {
+		return admin.Definition{}, false, event.Problemf(event.BadConfiguration, "%v", err)
+	}
+	s, err := g.find(name)
+	created := err != nil
+	if created {
+		if !validName(name) {
+			return admin.Definition{}, false, err
+		}
+		if err := when.Check(0); err != nil {
+			return admin.Definition{}, false, err
+		}
+		if s, err = g.createStream(ctx, name, cfg); err != nil {
+			return admin.Definition{}, false, err
+		}
+	} else if err := g.redefine(ctx, s, cfg, when); err != nil {
+		return admin.Definition{}, false, err
+	}
+	return s.definition(), created, nil
+}
+
+// redefine changes a running stream.
+func (g *Gateway) redefine(ctx context.Context, s *stream, cfg StreamConfig, when admin.Match) error {
+	old := s.current.Load()
+	if old.managed == managedByFile {
+		return event.Problemf(event.ManagedByFile, "stream %s is defined in the configuration file; change it there and start again", s.name)
+	}
+	if err := when.Check(old.revision); err != nil {
+		return err
+	}
+	if err := cfg.changeable(&old.config); err != nil {
+		return err
+	}
+	chain := s.chain.Load().activations
+	if cfg.Plugins != nil {
+		chain = activations(cfg.Plugins)
+	}
+	def, err := define(cfg, old.revision, managedByAPI)
+	if err != nil {
+		return event.Problemf(event.BadConfiguration, "%v", err)
+	}
+	next, err := g.buildChain(ctx, def, chain)
+	if err != nil {
+		return err
+	}
+	if def.revision, err = g.store.Streams.Write(ctx, s.name, cfg.document(), old.revision); err != nil {
+		next.retire()
+		return asProblem("store the definition", err)
+	}
+	if err := g.storeChain(ctx, s.name, next.activations); err != nil {
+		next.retire()
+		return err
+	}
+	s.current.Store(def)
+	s.swapChain(next)
+	return nil
+}
+
+// changeable refuses, by name, what a running stream cannot change.
+func (s *StreamConfig) changeable(old *StreamConfig) error {
+	if s.Partitions != old.Partitions {
+		return event.Problemf(event.PartitionsFixed, "partitions: fixed at %d when the stream was made", old.Partitions.Max)
+	}
+	for name, same := range map[string]bool{
+		"backend": s.Backend == old.Backend, "codec": s.Codec == old.Codec, "linger": s.Linger == old.Linger, "frame": s.Frame == old.Frame,
+	} {
+		if !same {
+			return event.Problemf(event.BadConfiguration, "%s: cannot be changed while the stream exists; delete the stream and make it again (its events stay)", name)
+		}
+	}
+	return nil
+}
+
+// DeleteStream ends a stream: its definition and activations go. Its events stay in the backend, and its routing table
+// and lane numbers too, so that a stream of the same name goes on where this one stopped.
+func (g *Gateway) DeleteStream(ctx context.Context, name string, when admin.Match) error {
+	g.steering.Lock()
+	defer g.steering.Unlock()
+	s, err := g.find(name)
+	if err != nil {
+		return err
+	}
+	def := s.current.Load()
+	if def.managed == managedByFile {
+		return event.Problemf(event.ManagedByFile, "stream %s is defined in the configuration file; take it out there and start again", name)
+	}
+	if err := when.Check(def.revision); err != nil {
+		return err
+	}
+	if err := g.storeChain(ctx, name, nil); err != nil {
+		return err
+	}
+	if err := g.store.Streams.Delete(ctx, name, def.revision); err != nil {
+		return asProblem("delete the definition", err)
+	}
+	g.publish(func(all map[string]*stream) { delete(all, name) })
+	s.forwarder.Close()
+	select {
+	case <-s.done:
+	case <-ctx.Done(): // it goes on draining; the stop of the gateway waits for it
+	}
+	s.swapChain(&link{})
+	g.forwardMetrics.Forget(name)
+	g.log.Info("stream deleted", "stream", name)
+	return nil
+}
+
+// Table returns the routing table in force. See admin.Routing.
+func (g *Gateway) Table(_ context.Context, name string) (json.RawMessage, error) {
+	s, err := g.find(name)
+	if err != nil {
+		return nil, err
+	}
+	return describeTable(s.partitioner.Table())
+}

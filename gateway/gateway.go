@@ -1,0 +1,161 @@
+// Package gateway assembles the product: the configuration, the pipeline of a batch, the streams and their plugins,
+// and the order in which things start and stop.
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/headgate-io/headgate/admin"
+	"github.com/headgate-io/headgate/control"
+	"github.com/headgate-io/headgate/forward"
+	"github.com/headgate-io/headgate/ingest"
+	"github.com/headgate-io/headgate/internal/budget"
+	"github.com/headgate-io/headgate/plugins"
+)
+
+// Deps are what a Gateway uses and others own.
+type Deps struct {
+	Log   *slog.Logger
+	Build admin.Build
+	Out   io.Writer // gets the commands to try, once ready; nil: nobody
+}
+
+// Gateway is one running product.
+type Gateway struct {
+	cfg  Config
+	deps Deps
+	log  *slog.Logger
+
+	metrics        *prometheus.Registry
+	forwardMetrics *forward.Metrics
+	lanes          *budget.Budget // bytes in all lanes
+	bodies         *budget.Budget // bytes of request bodies
+
+	folder *folder
+	stores *stores
+	store  *control.Store
+	host   *plugins.Host
+	ingest *ingest.Server
+	admin  *admin.Server
+	addresses
+
+	steering  sync.Mutex // one change of streams or plugins at a time
+	streams   atomic.Pointer[map[string]*stream]
+	accepting atomic.Bool
+	health    health
+
+	delivery context.Context // of the streams; its end is the hard stop
+	giveUp   context.CancelFunc
+	running  sync.WaitGroup
+	failures failures
+}
+
+// New checks the configuration. Nothing runs and nothing is opened yet.
+func New(cfg Config, deps Deps) (*Gateway, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if deps.Log == nil {
+		deps.Log = slog.New(slog.DiscardHandler)
+	}
+	g := &Gateway{cfg: cfg, deps: deps, log: deps.Log, metrics: newRegistry(deps.Build)}
+	// A quarter of the memory for requests that are being read, the rest for what waits in lanes.
+	g.bodies, g.lanes = budget.New(int64(cfg.Memory)/4), budget.New(int64(cfg.Memory)/4*3)
+	g.streams.Store(&map[string]*stream{})
+	return g, nil
+}
+
+// Run starts everything, serves until ctx ends, and stops in the order of the data path. It is called once.
+func (g *Gateway) Run(ctx context.Context) error {
+	defer g.close()
+	if err := errors.Join(g.open(ctx), ctx.Err()); err != nil {
+		return err
+	}
+	serving, interrupt := context.WithCancel(ctx)
+	defer interrupt()
+	group := context.WithoutCancel(ctx)
+	g.running.Go(func() { g.failures.add(g.ingest.Run(group)); interrupt() })
+	adminDone := make(chan struct{})
+	go func() { defer close(adminDone); g.failures.add(g.admin.Run(group)); interrupt() }()
+
+	g.accepting.Store(true)
+	if err := g.announce(); err != nil {
+		g.failures.add(err)
+		interrupt()
+	}
+	<-serving.Done()
+	g.stop()
+	<-adminDone
+	return g.failures.err()
+}
+
+// stop ends the data path from the top: no new work, finish requests, deliver what the lanes hold; the admin API last.
+func (g *Gateway) stop() {
+	began := time.Now()
+	g.log.Info("draining", "at_most", time.Duration(g.cfg.Drain.Timeout).String())
+	g.accepting.Store(false)
+	g.health.set("accepting", "draining")
+	deadline, cancel := context.WithTimeout(context.Background(), time.Duration(g.cfg.Drain.Timeout))
+	defer cancel()
+	defer context.AfterFunc(deadline, g.giveUp)()
+
+	if err := g.ingest.Shutdown(deadline); err != nil {
+		g.failures.add(fmt.Errorf("requests were cut off: %w", err))
+	}
+	for _, s := range *g.streams.Load() {
+		s.forwarder.Close()
+	}
+	g.running.Wait()
+	// The admin API gets a moment of its own: it must still answer when draining took all the time there was.
+	last, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if err := g.admin.Shutdown(last); err != nil {
+		g.log.Warn("admin requests were cut off", "err", err)
+	}
+	g.log.Info("stopped", "after", time.Since(began).Round(time.Millisecond).String())
+}
+
+// close releases what open took, in the opposite order; what was not reached is nil.
+func (g *Gateway) close() {
+	if g.giveUp != nil {
+		g.giveUp()
+	}
+	for _, s := range *g.streams.Load() {
+		if c := s.chain.Load().chain; c != nil {
+			g.failures.add(c.Retire())
+		}
+	}
+	if g.stores != nil {
+		g.stores.close()
+	}
+	if g.folder != nil {
+		g.folder.close()
+	}
+}
+
+// failures collects why a part ended, from any goroutine.
+type failures struct {
+	mu  sync.Mutex
+	all []error
+}
+
+func (f *failures) add(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.all = append(f.all, err)
+}
+
+func (f *failures) err() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return errors.Join(f.all...)
+}

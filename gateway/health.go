@@ -1,0 +1,67 @@
+package gateway
+
+import (
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/headgate-io/headgate/admin"
+)
+
+// health remembers since when each dependency is in its state.
+type health struct {
+	mu    sync.Mutex
+	known map[string]admin.Dependency
+}
+
+// set notes a dependency's state: fault is empty when it works.
+func (h *health) set(name, fault string) admin.Dependency {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	d, ok := h.known[name]
+	if !ok || d.OK != (fault == "") {
+		d = admin.Dependency{Name: name, OK: fault == "", Since: time.Now().UTC()}
+	}
+	d.Detail = fault
+	if h.known == nil {
+		h.known = map[string]admin.Dependency{}
+	}
+	h.known[name] = d
+	return d
+}
+
+// Dependencies says what taking events depends on. See admin.Health.
+func (g *Gateway) Dependencies() []admin.Dependency {
+	accepting, delivery, guests := "", "", ""
+	if !g.accepting.Load() {
+		accepting = "starting or draining"
+	}
+	for name, s := range *g.streams.Load() {
+		if err := s.backend.Err(); err != nil {
+			delivery = "stream " + name + ": " + err.Error()
+		}
+		if l := s.chain.Load(); l.err != nil {
+			guests = "stream " + name + ": " + l.err.Error()
+		}
+	}
+	if delivery == "" && !g.stores.writer.IsConnected() {
+		delivery = "no connection to the embedded JetStream; restart the gateway"
+	}
+	return []admin.Dependency{
+		g.health.set("accepting", accepting), g.health.set("backend "+LocalBackend, delivery), g.health.set("plugins", guests),
+	}
+}
+
+func newRegistry(b admin.Build) *prometheus.Registry {
+	reg := prometheus.NewRegistry()
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "headgate_build_info", Help: "1, with what is running.",
+		ConstLabels: prometheus.Labels{"version": b.Version, "go": runtime.Version()},
+	})
+	info.Set(1)
+	reg.MustRegister(info, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return reg
+}

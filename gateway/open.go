@@ -1,0 +1,123 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/headgate-io/headgate/admin"
+	"github.com/headgate-io/headgate/control"
+	"github.com/headgate-io/headgate/forward"
+	"github.com/headgate-io/headgate/ingest"
+	"github.com/headgate-io/headgate/plugins"
+)
+
+// open brings everything up to the point where requests can be taken.
+func (g *Gateway) open(ctx context.Context) (err error) {
+	g.delivery, g.giveUp = context.WithCancel(context.WithoutCancel(ctx))
+	if g.folder, err = openFolder(g.cfg.Data); err != nil {
+		return err
+	}
+	if g.stores, err = openStores(ctx, g.folder, g.cfg, g.log); err != nil {
+		return err
+	}
+	if g.store, err = control.Open(ctx, g.stores.steerer); err != nil {
+		return fmt.Errorf("open control store: %w", err)
+	}
+	if err := g.newParts(); err != nil {
+		return err
+	}
+	if err := g.listen(); err != nil {
+		return err
+	}
+	return g.openStreams(ctx)
+}
+
+func (g *Gateway) newParts() (err error) {
+	if g.forwardMetrics, err = forward.NewMetrics(g.metrics); err != nil {
+		return err
+	}
+	if g.host, err = plugins.New(plugins.Config{MaxMemory: int(g.cfg.Plugins.Memory), CacheDir: g.folder.file("plugin-cache")}, g.log, g.metrics); err != nil {
+		return err
+	}
+	h := g.cfg.HTTP
+	g.ingest, err = ingest.New(ingest.Config{
+		Listen: h.Listen, ReadTimeout: time.Duration(h.ReadTimeout), IdleTimeout: time.Duration(h.IdleTimeout),
+		RequestTimeout: time.Duration(h.RequestTimeout), MaxConnections: h.MaxConnections,
+		MaxConnectionsPerAddress: h.MaxConnectionsPerAddress, MaxRequestsPerConnection: h.MaxRequestsPerConnection,
+		MaxConnectionAge: time.Duration(h.MaxConnectionAge),
+	}, g, ingest.Deps{Log: g.log, Metrics: g.metrics, Budget: g.bodies})
+	if err != nil {
+		return err
+	}
+	g.admin, err = admin.New(admin.Config{Listen: g.cfg.Admin.Listen, Hosts: g.cfg.Admin.Hosts, Build: g.deps.Build},
+		admin.Deps{Health: g, Streams: g, Routing: g, Chains: g, Plugins: g, Events: g, Metrics: g.metrics, Log: g.log})
+	return err
+}
+
+// openStreams opens the streams of the file and those that were made before, each with its plugins. A stream whose
+// plugins do not load is open and refuses its requests, so that nothing passes unfiltered.
+func (g *Gateway) openStreams(ctx context.Context) error {
+	stored, err := g.store.Streams.List(ctx)
+	if err != nil {
+		return fmt.Errorf("read stream definitions: %w", err)
+	}
+	revisions := map[string]uint64{}
+	for _, doc := range stored {
+		revisions[doc.Name] = doc.Revision
+		if _, ok := g.cfg.Streams[doc.Name]; ok {
+			continue
+		}
+		cfg, err := parseStream(doc.Value)
+		if err != nil {
+			return fmt.Errorf("stored definition of stream %s: %w", doc.Name, err)
+		}
+		if err := g.startStream(ctx, doc.Name, cfg, doc.Revision, managedByAPI); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(g.cfg.Streams)) {
+		cfg := g.cfg.Streams[name]
+		revision, err := g.store.Streams.Write(ctx, name, cfg.document(), revisions[name])
+		if err != nil {
+			return fmt.Errorf("store definition of stream %s: %w", name, err)
+		}
+		if err := g.startStream(ctx, name, cfg, revision, managedByFile); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// announce tells the world, in run.json and the log, that and where we are ready.
+func (g *Gateway) announce() error {
+	doc := running{
+		PID: os.Getpid(), HTTP: g.addresses.http.String(), Admin: g.addresses.admin.String(), Version: g.deps.Build.Version,
+	}
+	if err := g.folder.announce(doc); err != nil {
+		return fmt.Errorf("write run.json: %w", err)
+	}
+	g.log.Info("ready", "http", doc.HTTP, "admin", doc.Admin, "data", g.folder.path)
+	if g.deps.Out != nil {
+		fmt.Fprintf(g.deps.Out, "try:\n  echo '{\"hello\":\"world\"}' | headgate send --stream demo --url http://%s -\n"+
+			"  headgate tail --stream demo --from start --admin-url http://%s\n"+
+			"  curl http://%[2]s/readyz?verbose\n", doc.HTTP, doc.Admin)
+	}
+	return nil
+}
+
+// listen opens both sockets.
+func (g *Gateway) listen() error {
+	var errHTTP, errAdmin error
+	g.addresses.http, errHTTP = g.ingest.Listen()
+	g.addresses.admin, errAdmin = g.admin.Listen()
+	return errors.Join(errHTTP, errAdmin)
+}
+
+// addresses are what the listeners listen on.
+type addresses struct{ http, admin net.Addr }

@@ -1,0 +1,89 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/headgate-io/headgate/admin"
+	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/forward/jetstream"
+	"github.com/headgate-io/headgate/sdk/consume"
+)
+
+// ReadRuns reads back the frames that a stream's backend holds. See admin.Events.
+func (g *Gateway) ReadRuns(ctx context.Context, q admin.Query, visit func(admin.StoredRun) error) error {
+	return g.read(ctx, q, func(m *jetstream.Message) error {
+		if m == nil {
+			return visit(admin.StoredRun{})
+		}
+		return visit(admin.StoredRun{Events: m.Events, Payload: m.Payload})
+	})
+}
+
+// ReadRows reads back events, those of a run at a time.
+func (g *Gateway) ReadRows(ctx context.Context, q admin.Query, visit func([]admin.Row) error) error {
+	var rows []admin.Row
+	return g.read(ctx, q, func(m *jetstream.Message) error {
+		rows = rows[:0]
+		if m == nil {
+			return visit(nil)
+		}
+		err := consume.Decode(m.Payload, m.ContentEncoding, m.ContentType, func(e consume.Event) error {
+			if e.Number == 0 { // a codec that carries no metadata: the message still says where it is from
+				e.Number, e.Partition, e.Gateway, e.Time = m.First+uint64(len(rows)), uint32(m.Partition), m.Gateway, m.Time.UnixNano()
+			}
+			if e.Number >= q.Number {
+				rows = append(rows, row(&e))
+			}
+			return nil
+		})
+		if err != nil { // named, and passed over: what is behind it stays readable
+			g.log.Error("a stored run does not decode", "stream", q.Stream, "run", m.ID, "err", err)
+			rows = append(rows, admin.Row{Gateway: m.Gateway, Number: m.First, Partition: m.Partition, Fault: event.Internal, Size: int64(len(m.Payload))})
+		}
+		return visit(rows)
+	})
+}
+
+// row copies what is lent: a frame's buffer is used again before its rows are written.
+func row(e *consume.Event) admin.Row {
+	return admin.Row{
+		Gateway: e.Gateway, Number: e.Number, Partition: int32(e.Partition), Slot: e.Slot, Epoch: e.Epoch,
+		HasKey: e.HasKey, Key: slices.Clone(e.Key), ID: slices.Clone(e.ID), Time: e.Time, Data: slices.Clone(e.Data),
+	}
+}
+
+// read visits the runs asked for; first nil, once the position in the backend is fixed.
+func (g *Gateway) read(ctx context.Context, q admin.Query, visit func(*jetstream.Message) error) error {
+	if _, err := g.find(q.Stream); err != nil {
+		return err
+	}
+	query := jetstream.Query{Stream: q.Stream, Follow: q.Follow}
+	if q.Partition != admin.AllPartitions {
+		query.Partition = &q.Partition
+	}
+	if q.Now {
+		state, err := g.stores.reader.State(ctx, q.Stream)
+		if err != nil {
+			return readProblem(err)
+		}
+		query.From = state.Last + 1
+	}
+	if err := visit(nil); err != nil {
+		return err
+	}
+	return readProblem(g.stores.reader.Read(ctx, query, func(m jetstream.Message) error {
+		if m.Last != 0 && m.Last < q.Number {
+			return nil
+		}
+		return visit(&m)
+	}))
+}
+
+func readProblem(err error) error {
+	if errors.Is(err, jetstream.ErrNoStream) {
+		return event.Problemf(event.BackendUnavailable, "the backend has no such stream: %v", err)
+	}
+	return err
+}

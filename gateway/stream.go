@@ -1,0 +1,112 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/forward"
+	"github.com/headgate-io/headgate/forward/jetstream"
+	"github.com/headgate-io/headgate/ingest"
+	"github.com/headgate-io/headgate/internal/jsonscan"
+	"github.com/headgate-io/headgate/partitioner"
+	"github.com/headgate-io/headgate/plugins"
+	"github.com/headgate-io/headgate/plugins/builtin"
+)
+
+// stream is a stream that takes events. Its definition and its chain are replaced whole while it runs.
+type stream struct {
+	name        string
+	current     atomic.Pointer[definition]
+	chain       atomic.Pointer[link]
+	partitioner *partitioner.Partitioner
+	forwarder   *forward.Forwarder
+	backend     *jetstream.Backend
+	done        chan struct{} // closed when the forwarder has ended
+}
+
+// definition is a version of what the stream's owner asked for, made ready for use.
+type definition struct {
+	config   StreamConfig
+	revision uint64
+	managed  string // "file" or "api"
+	settings *ingest.Settings
+	key      builtin.Key
+}
+
+// link is the stream's chain of plugins: none, running, or not running for a reason.
+type link struct {
+	activations []activation
+	chain       *plugins.Chain
+	err         error
+}
+
+// Settings returns what ingest needs to know of the stream's requests.
+func (s *stream) Settings() *ingest.Settings { return s.current.Load().settings }
+
+// define makes a definition ready; its config has defaults and no problems.
+func define(cfg StreamConfig, revision uint64, managed string) (*definition, error) {
+	pointer, err := jsonscan.ParsePointer(cfg.Key.JSON)
+	if err != nil {
+		return nil, fmt.Errorf("key.json: %w", err)
+	}
+	watch := make([]jsonscan.Pointer, event.FieldKey+1)
+	watch[event.FieldKey] = pointer
+	def, _ := event.ParseLevel(cfg.Ack.Default)
+	low, _ := event.ParseLevel(cfg.Ack.Min)
+	high, _ := event.ParseLevel(cfg.Ack.Max)
+	key := builtin.Key{JSON: cfg.Key.JSON, Header: strings.ToLower(cfg.Key.Header), Required: cfg.Key.Required}
+	if err := key.Validate(); err != nil {
+		return nil, fmt.Errorf("key: %w", err)
+	}
+	return &definition{
+		config: cfg, revision: revision, managed: managed, key: key,
+		settings: &ingest.Settings{
+			Limits: ingest.Limits{
+				Body: int64(cfg.Limits.Body), Inflated: int64(cfg.Limits.Inflated), Ratio: cfg.Limits.Ratio,
+				Event: int64(cfg.Limits.Event), Events: cfg.Limits.Events, Depth: cfg.Limits.Depth,
+			},
+			MediaTypes: cfg.Types, PassUTF8: cfg.UTF8 == "pass",
+			AckDefault: def, AckMin: low, AckMax: high, Watch: watch,
+		},
+	}, nil
+}
+
+// openStream brings the stream's backend and lanes up; nothing runs yet.
+func (g *Gateway) openStream(ctx context.Context, name string, def *definition) (*stream, error) {
+	table, err := g.openTable(ctx, name, def.config.Partitions.Max)
+	if err != nil {
+		return nil, err
+	}
+	backend, err := jetstream.Open(ctx, g.stores.writer, jetstream.Config{
+		Stream: name, Gateway: g.folder.id, MaxBytes: g.stores.maxBytes / maxStreams,
+	}, g.log)
+	if err != nil {
+		return nil, fmt.Errorf("open backend: %w", err)
+	}
+	frameBytes := int(def.config.Frame.Bytes)
+	forwarder, err := forward.New(forward.Config{
+		Stream: name, Gateway: g.folder.id, BackendName: def.config.Backend, Partitions: len(table.Partitions()), Codec: def.config.Codec,
+		LingerWaiting: time.Duration(def.config.Linger.Waiting), LingerIdle: time.Duration(def.config.Linger.Idle),
+		FrameBytes: frameBytes, FrameEvents: def.config.Frame.Events, MaxRun: min(frameBytes, backend.MaxRun()),
+	}, backend, forward.Deps{Budget: g.lanes.Share(g.lanes.Limit() / 2), Log: g.log, Metrics: g.forwardMetrics})
+	if err != nil {
+		return nil, err
+	}
+	s := &stream{name: name, partitioner: partitioner.New(table), forwarder: forwarder, backend: backend, done: make(chan struct{})}
+	s.current.Store(def)
+	s.chain.Store(&link{})
+	return s, nil
+}
+
+// run delivers until the forwarder is closed and empty, or ctx ends.
+func (s *stream) run(ctx context.Context) error {
+	defer close(s.done)
+	if err := s.forwarder.Run(ctx); err != nil {
+		return fmt.Errorf("stream %s: %w", s.name, err)
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/headgate-io/headgate/control"
+	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/ingest"
+	"github.com/headgate-io/headgate/partitioner"
+)
+
+// Who a definition belongs to.
+const (
+	managedByFile = "file"
+	managedByAPI  = "api"
+)
+
+// steerTimeout bounds what making a stream on first use may take.
+const steerTimeout = 10 * time.Second
+
+// Open returns the stream called name, and makes it where that is allowed.
+func (g *Gateway) Open(name string) (ingest.Stream, error) {
+	if !g.accepting.Load() {
+		return nil, event.Problemf(event.Draining, "the gateway is stopping; send to another one, or again when it is back")
+	}
+	s, err := g.find(name)
+	if err == nil {
+		return s, nil
+	}
+	if p, ok := errors.AsType[*event.Problem](err); !ok || p.Code != event.UnknownStream || !g.cfg.autoCreate() {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), steerTimeout)
+	defer cancel()
+	g.steering.Lock()
+	defer g.steering.Unlock()
+	return g.findOrCreate(ctx, name)
+}
+
+// find returns an open stream.
+func (g *Gateway) find(name string) (*stream, error) {
+	if s, ok := (*g.streams.Load())[name]; ok {
+		return s, nil
+	}
+	if !validName(name) {
+		return nil, event.Problemf(event.BadStreamName, "a stream's name is 1 to 63 of a-z, 0-9, _ and -, the first no sign")
+	}
+	return nil, event.Problemf(event.UnknownStream, "there is no stream %q; define it in the configuration or with `headgate stream set`", name)
+}
+
+// findOrCreate is find, or makes the stream with the default definition. The caller holds g.steering.
+func (g *Gateway) findOrCreate(ctx context.Context, name string) (*stream, error) {
+	s, err := g.find(name)
+	if err == nil || !validName(name) || !g.cfg.autoCreate() {
+		return s, err
+	}
+	if len(*g.streams.Load()) >= maxStreams {
+		return nil, event.Problemf(event.UnknownStream, "there is no stream %q, and at most %d are made on first use", name, maxStreams)
+	}
+	return g.createStream(ctx, name, StreamConfig{}.withDefaults())
+}
+
+// createStream stores the definition of a new stream and starts it. The caller holds g.steering.
+func (g *Gateway) createStream(ctx context.Context, name string, cfg StreamConfig) (*stream, error) {
+	revision, err := g.store.Streams.Write(ctx, name, cfg.document(), 0)
+	if err != nil {
+		return nil, asProblem("store the definition", err)
+	}
+	if err := g.startStream(ctx, name, cfg, revision, managedByAPI); err != nil {
+		return nil, asProblem("start the stream", err)
+	}
+	g.log.Info("stream made", "stream", name, "partitions", cfg.Partitions.Max)
+	return g.find(name)
+}
+
+// startStream opens a stream with its chain, runs it, and makes it findable.
+func (g *Gateway) startStream(ctx context.Context, name string, cfg StreamConfig, revision uint64, managed string) error {
+	def, err := define(cfg, revision, managed)
+	if err != nil {
+		return fmt.Errorf("stream %s: %w", name, err)
+	}
+	s, err := g.openStream(ctx, name, def)
+	if err != nil {
+		return fmt.Errorf("stream %s: %w", name, err)
+	}
+	if err := g.restoreChain(ctx, s); err != nil {
+		return fmt.Errorf("stream %s: %w", name, err)
+	}
+	g.running.Go(func() { g.failures.add(s.run(g.delivery)) })
+	g.publish(func(all map[string]*stream) { all[name] = s })
+	return nil
+}
+
+// publish replaces the map of streams by a changed copy. The caller holds g.steering, or is the only one yet.
+func (g *Gateway) publish(change func(all map[string]*stream)) {
+	all := maps.Clone(*g.streams.Load())
+	change(all)
+	g.streams.Store(&all)
+}
+
+// openTable reads the stream's routing table, or makes its first one.
+func (g *Gateway) openTable(ctx context.Context, name string, partitions int) (*partitioner.Table, error) {
+	secret, err := g.store.Secret(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("read hash secret: %w", err)
+	}
+	doc, err := g.store.Tables.Read(ctx, name)
+	if errors.Is(err, control.ErrNotFound) {
+		table, err := partitioner.NewTable(secret, partitioner.SlotsFor(partitions), partitioner.Equal(partitions))
+		if err != nil {
+			return nil, err
+		}
+		text, err := table.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		_, err = g.store.Tables.Write(ctx, name, text, 0)
+		return table, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read routing table: %w", err)
+	}
+	table, err := partitioner.ParseTable(secret, doc.Value)
+	if err != nil {
+		return nil, fmt.Errorf("read routing table: %w", err)
+	}
+	if n := len(table.Partitions()); n != partitions {
+		return nil, event.Problemf(event.PartitionsFixed, "partitions: the stream was made with %d and cannot have %d; choose %[1]d, or another stream", n, partitions)
+	}
+	return table, nil
+}
+
+// asProblem makes an answer of an error: a problem stays as it is, a lost compare-and-swap says so.
+func asProblem(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if p, ok := errors.AsType[*event.Problem](err); ok {
+		return p
+	}
+	if errors.Is(err, control.ErrRevision) {
+		return event.Problemf(event.EtagMismatch, "%s: somebody else has just changed it; read it again", doing)
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}

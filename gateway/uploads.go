@@ -1,0 +1,122 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/headgate-io/headgate/admin"
+	"github.com/headgate-io/headgate/control"
+	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/plugins"
+)
+
+// Plugins returns all uploaded plugins, by name. See admin.Plugins.
+func (g *Gateway) Plugins(ctx context.Context) ([]admin.Plugin, error) {
+	stored, err := g.store.Plugins.List(ctx)
+	if err != nil {
+		return nil, asProblem("list plugins", err)
+	}
+	all := make([]admin.Plugin, len(stored))
+	for i, p := range stored {
+		all[i] = g.describe(p)
+	}
+	return all, nil
+}
+
+// Plugin returns one plugin.
+func (g *Gateway) Plugin(ctx context.Context, name string) (admin.Plugin, error) {
+	p, err := g.store.Plugins.Read(ctx, name)
+	if err != nil {
+		return admin.Plugin{}, pluginProblem(name, err)
+	}
+	return g.describe(p), nil
+}
+
+func pluginProblem(name string, err error) error {
+	if errors.Is(err, control.ErrNotFound) || errors.Is(err, control.ErrName) {
+		return event.Problemf(event.UnknownPlugin, "there is no plugin %q", name)
+	}
+	return asProblem("read plugin "+name, err)
+}
+
+// describe shows a stored plugin, newest version first, with the streams where it is active.
+func (g *Gateway) describe(p control.Plugin) admin.Plugin {
+	out := admin.Plugin{Name: p.Name, Streams: g.users(p.Name, "")}
+	for _, v := range slices.Backward(p.Versions) {
+		out.Versions = append(out.Versions, version(p.Name, v))
+	}
+	return out
+}
+
+func version(name string, v control.Version) admin.Version {
+	var r plugins.Report
+	// A report that does not decode was written by another release: what is left is still true.
+	_ = json.Unmarshal(v.Report, &r)
+	out := shownReport(name, &r)
+	out.Digest, out.Size, out.Created = v.Digest, int64(v.Size), v.Created
+	return out
+}
+
+func shownReport(name string, r *plugins.Report) admin.Version {
+	out := admin.Version{Name: name, Digest: r.Digest, Size: int64(r.Size), ABI: r.ABI, Kind: r.Kind, Languages: r.Languages}
+	for _, c := range r.Checks {
+		out.Checks = append(out.Checks, admin.Check(c))
+	}
+	return out
+}
+
+// Upload admits a module as the newest version of a plugin.
+func (g *Gateway) Upload(ctx context.Context, name string, wasm []byte) (admin.Version, bool, error) {
+	report, err := g.host.Admit(ctx, wasm)
+	if err != nil {
+		return admin.Version{}, false, asProblem("check the module", err)
+	}
+	if !report.OK() {
+		return shownReport(name, report), false, nil
+	}
+	doc, err := json.Marshal(report)
+	if err != nil {
+		return admin.Version{}, false, err
+	}
+	g.steering.Lock()
+	defer g.steering.Unlock()
+	v, added, err := g.store.Plugins.Add(ctx, name, wasm, control.Version{Created: time.Now().UTC(), Report: doc})
+	if err != nil {
+		return admin.Version{}, false, asProblem("store the module", err)
+	}
+	if added {
+		g.log.Info("plugin uploaded", "plugin", name, "digest", v.Digest, "bytes", v.Size)
+	}
+	return version(name, v), added, nil
+}
+
+// DeletePlugin removes one version of a plugin, or all with digest "", unless a stream uses it.
+func (g *Gateway) DeletePlugin(ctx context.Context, name, digest string) error {
+	g.steering.Lock()
+	defer g.steering.Unlock()
+	if used := g.users(name, digest); len(used) > 0 {
+		return event.Problemf(event.PluginInUse, "plugin %s is active in %s; deactivate it there first", name, strings.Join(used, ", "))
+	}
+	if digest == "" {
+		return pluginProblem(name, g.store.Plugins.Remove(ctx, name))
+	}
+	return pluginProblem(name, g.store.Plugins.RemoveVersion(ctx, name, digest))
+}
+
+// users returns the streams in which a plugin (in that version; any with "") is active.
+func (g *Gateway) users(name, digest string) (all []string) {
+	streams := *g.streams.Load()
+	for _, stream := range slices.Sorted(maps.Keys(streams)) {
+		if slices.ContainsFunc(streams[stream].chain.Load().activations, func(a activation) bool {
+			return a.Plugin == name && (digest == "" || a.Digest == digest)
+		}) {
+			all = append(all, stream)
+		}
+	}
+	return all
+}
