@@ -44,7 +44,8 @@ func (m *Meta) check() {
 }
 
 // ParseMeta fills m, which it resets first, from a block. It takes any input, and memory in proportion to
-// len(block) only. Keys that lie in the events are nil until ResolveKeys.
+// len(block) only. Keys that lie in the events are nil until ResolveKeys. After an error m is of no use but
+// for the next ParseMeta or Reset.
 func ParseMeta(block []byte, m *Meta) error {
 	gateway, stream := m.Gateway, m.Stream
 	m.Reset()
@@ -60,6 +61,9 @@ func ParseMeta(block []byte, m *Meta) error {
 		column := reader{b: r.bytes(r.uvarint())}
 		if r.failed {
 			return fmt.Errorf("metadata block: column %d: %w", id, ErrTruncated)
+		}
+		if last == 0 && id != colFrame {
+			return fmt.Errorf("metadata block: %w: column %d in front", ErrMalformed, id)
 		}
 		if id <= last {
 			return fmt.Errorf("metadata block: %w: column %d after %d", ErrMalformed, id, last)

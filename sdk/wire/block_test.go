@@ -137,8 +137,15 @@ func TestParseMetaEachBitFlipped(t *testing.T) {
 	}
 }
 
-// columns makes a block from ids and their bytes, with its checksum.
+// place is the bytes of a frame column.
+const place = "\x07\x01\x01\x00\x02\x02\x01g\x01s"
+
+// columns makes a block from ids and their bytes, with a frame column in front and its checksum.
 func columns(pairs ...any) []byte {
+	return bare(append([]any{colFrame, place}, pairs...)...)
+}
+
+func bare(pairs ...any) []byte {
 	block := []byte(magic)
 	for i := 0; i < len(pairs); i += 2 {
 		var start int
@@ -154,9 +161,8 @@ func seal(block []byte) []byte {
 }
 
 func TestParseMetaSkipsUnknownColumns(t *testing.T) {
-	const frame = "\x07\x01\x01\x00\x02\x02\x01g\x01s"
 	var m Meta
-	if err := ParseMeta(columns(colFrame, frame, 12, "what", 63, ""), &m); err != nil || m.Partition != 7 {
+	if err := ParseMeta(columns(12, "what", 63, ""), &m); err != nil || m.Partition != 7 {
 		t.Error(err, m.Partition)
 	}
 }
@@ -164,10 +170,11 @@ func TestParseMetaSkipsUnknownColumns(t *testing.T) {
 func TestParseMetaRefuses(t *testing.T) {
 	for name, block := range map[string][]byte{
 		"other magic":                []byte("HGM2"),
+		"no frame column":            bare(colKeys, "\x00"),
 		"columns out of order":       columns(colKeys, "\x00", colEpochs, "\x01\x01"),
 		"a column twice":             columns(colKeys, "\x00", colKeys, "\x00"),
-		"framing 2":                  columns(colFrame, "\x07\x01\x01\x02\x02\x02\x01g\x01s"),
-		"bytes behind a column":      columns(colFrame, "\x07\x01\x01\x00\x02\x02\x01g\x01s!"),
+		"framing 2":                  bare(colFrame, "\x07\x01\x01\x02\x02\x02\x01g\x01s"),
+		"bytes behind a column":      bare(colFrame, "\x07\x01\x01\x00\x02\x02\x01g\x01s!"),
 		"slot twice":                 columns(colEpochs, "\x01\x01\x00\x01"),
 		"slot over 31 bits":          columns(colEpochs, "\x80\x80\x80\x80\x08\x01\x01\x01"),
 		"epoch over 32 bits":         columns(colEpochs, "\x01\x80\x80\x80\x80\x10"),

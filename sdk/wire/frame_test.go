@@ -92,7 +92,7 @@ func TestFramesWithoutBlock(t *testing.T) {
 }
 
 func TestSplitFrameRefusesABlockWithoutFrameColumn(t *testing.T) {
-	for _, block := range [][]byte{columns(), columns(colEpochs, "\x01\x01"), columns(colFrame, "\x01\x01")} {
+	for _, block := range [][]byte{bare(), bare(colEpochs, "\x01\x01"), bare(colFrame, "\x01\x01")} {
 		run := AppendFrame(nil, codecZstd, block, []byte("data"))
 		if _, _, _, err := SplitFrame(run, codecZstd); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%q: %v", block, err)

@@ -68,7 +68,7 @@ func (m *Meta) parseEpochs(r *reader) {
 }
 
 // Forms of a key in its column: keyNull; else 2*length + keyLiteral, then the bytes; or 2*length + keyInEvent,
-// then the offset in the data of the event that introduces the route (see introduced).
+// then the offset in the data of the event that introduces the route (see appendEventRoute).
 const (
 	keyNull    = 0
 	keyLiteral = 1
@@ -214,9 +214,9 @@ func appendEventRoute(dst []byte, eventRoute []uint32) []byte {
 func (m *Meta) parseEventRoute(r *reader) {
 	next, routes := uint64(0), uint64(len(m.Routes))
 	for r.more() {
-		route := r.uvarint() - 1
-		if route == math.MaxUint64 {
-			route = next
+		route := next
+		if v := r.uvarint(); v > 0 {
+			route = v - 1
 		}
 		if route >= routes {
 			r.fail()
