@@ -73,10 +73,13 @@ func (s *fakeStream) take() []stored {
 	return all
 }
 
-// fakeGate knows its streams and no other.
+// fakeGate knows its streams and no other, and panics when it is asked to.
 type fakeGate map[string]*fakeStream
 
 func (g fakeGate) Open(name string) (Stream, error) {
+	if name == "panics" {
+		panic("BUG: test")
+	}
 	if s := g[name]; s != nil {
 		return s, nil
 	}
@@ -228,4 +231,16 @@ func (r result) want(t *testing.T, status int, code event.Code) result {
 		t.Errorf("got %d %s, want %d %s", r.StatusCode, r.body, status, code)
 	}
 	return r
+}
+
+func unlimited() *budget.Budget { return budget.New(1 << 40) }
+
+// quietStream keeps nothing: it calls every event filtered.
+func quietStream() *fakeStream {
+	return &fakeStream{accept: func(_ context.Context, b *event.Batch) error {
+		for i := range b.Events {
+			b.Events[i].Verdict = event.Filtered
+		}
+		return nil
+	}}
 }

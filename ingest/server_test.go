@@ -1,0 +1,297 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/headgate-io/headgate/event"
+)
+
+// F41: what two parsers can read in two ways is refused, the connection is closed, and the request that was smuggled
+// behind it is not served.
+func TestF41Smuggling(t *testing.T) {
+	const line, host, typ = "POST " + events + " HTTP/1.1\r\n", "Host: x\r\n", ndjson + "\r\n"
+	head := line + host + typ
+	next := request11(events, "2\n", ndjson)
+	one := "2\r\n1\n\r\n0\r\n\r\n"
+	for name, text := range map[string]string{
+		"bare LF":                        line + "Host: x\n" + typ + "Content-Length: 2\r\n\r\n1\n",
+		"bare LF before the length":      line + host + "A: b\nContent-Length: 2\r\n" + typ + "\r\n1\n",
+		"bare LF at the end":             head + "Content-Length: 2\r\n\n1\n\r\n\r\n",
+		"folded field":                   head + "A: b\r\n c\r\nContent-Length: 2\r\n\r\n1\n",
+		"folded transfer coding":         head + "Transfer-Encoding:\r\n chunked\r\n\r\n" + one,
+		"length and chunked":             head + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n" + one,
+		"chunked and length":             head + "Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n" + one,
+		"identity and length":            head + "Transfer-Encoding: identity\r\nContent-Length: 2\r\n\r\n1\n",
+		"two lengths":                    head + "Content-Length: 2\r\nContent-Length: 2\r\n\r\n1\n",
+		"two different lengths":          head + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n1\n",
+		"list of lengths":                head + "Content-Length: 2, 2\r\n\r\n1\n",
+		"length with a plus":             head + "Content-Length: +2\r\n\r\n1\n",
+		"length in hexadecimal":          head + "Content-Length: 0x2\r\n\r\n1\n",
+		"negative length":                head + "Content-Length: -2\r\n\r\n1\n",
+		"space before the colon":         head + "Content-Length : 2\r\n\r\n1\n",
+		"unknown transfer coding":        head + "Transfer-Encoding: xchunked\r\n\r\n" + one,
+		"coded and chunked":              head + "Transfer-Encoding: gzip, chunked\r\n\r\n" + one,
+		"chunked twice":                  head + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n" + one,
+		"chunked in HTTP/1.0":            strings.Replace(head, "1.1", "1.0", 1) + "Transfer-Encoding: chunked\r\n\r\n" + one,
+		"NUL in a value":                 head + "A: \x00\r\nContent-Length: 2\r\n\r\n1\n",
+		"bare CR in a value":             head + "A: b\rc\r\nContent-Length: 2\r\n\r\n1\n",
+		"line feed in a chunk extension": head + "Transfer-Encoding: chunked\r\n\r\n2;a\nb\r\n1\n\r\n0\r\n\r\n",
+		"chunk lines with LF only":       head + "Transfer-Encoding: chunked\r\n\r\n2\n1\n\n0\n\n",
+		"negative chunk":                 head + "Transfer-Encoding: chunked\r\n\r\n-2\r\n1\n\r\n0\r\n\r\n",
+		"chunk in 0x":                    head + "Transfer-Encoding: chunked\r\n\r\n0x2\r\n1\n\r\n0\r\n\r\n",
+		"chunk that overflows":           head + "Transfer-Encoding: chunked\r\n\r\n10000000000000002\r\n1\n\r\n0\r\n\r\n",
+		"no host":                        line + typ + "Content-Length: 2\r\n\r\n1\n",
+		"two hosts":                      head + "Host: y\r\nContent-Length: 2\r\n\r\n1\n",
+		"unknown version":                strings.Replace(head, "1.1", "1.2", 1) + "Content-Length: 2\r\n\r\n1\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := serve(t, Config{}, &fakeStream{})
+			c := g.dial().send(text + next)
+			if r := c.answer(); r.StatusCode != 400 || !r.Close ||
+				r.doc.Code != string(event.AmbiguousFraming) && r.doc.Code != string(event.BadFraming) {
+				t.Errorf("got %d %s", r.StatusCode, r.body)
+			}
+			c.closed()
+			g.nothing()
+		})
+	}
+}
+
+func TestLargeHeader(t *testing.T) {
+	g := serve(t, Config{}, &fakeStream{})
+	g.post("1", ndjson, "A: "+strings.Repeat("x", readBuffer)).want(t, 431, event.HeadersTooLarge)
+}
+
+func TestP04Shutdown(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	g := serve(t, Config{}, &fakeStream{})
+	idle := g.dial().send(request11(events, "1\n", ndjson))
+	idle.answer().want(t, 200, "")
+	silent := g.dial()
+	g.accept = func(context.Context, *event.Batch) error { close(entered); <-leave; return nil }
+	busy := g.dial().send(request11(events, "2\n", ndjson))
+	<-entered
+
+	done := make(chan error, 1)
+	go func() { done <- g.Shutdown(context.Background()) }()
+	idle.closed()
+	silent.closed()
+	if c, err := net.Dial("tcp", g.addr); err == nil {
+		c.Close()
+		t.Error("connections are still accepted")
+	}
+	close(leave)
+	if r := busy.answer().want(t, 200, ""); !r.Close {
+		t.Error("the answer does not say Connection: close")
+	}
+	busy.closed()
+	if err := <-done; err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
+	if got := g.data(); !slices.Equal(got, []string{"1", "2"}) {
+		t.Errorf("stored %q", got)
+	}
+	if err := g.Shutdown(context.Background()); err != nil {
+		t.Errorf("second Shutdown: %v", err)
+	}
+}
+
+func TestShutdownDropsWhatOutlivesTheDeadline(t *testing.T) {
+	entered := make(chan struct{})
+	g := serve(t, Config{}, &fakeStream{accept: func(ctx context.Context, _ *event.Batch) error {
+		close(entered)
+		<-ctx.Done() // nobody leaves but by the end of its context
+		return ctx.Err()
+	}})
+	busy := g.dial().send(request11(events, "1\n", ndjson))
+	half := g.dial().send(request11(events, "1\n", ndjson)[:20])
+	<-entered
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := g.Shutdown(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Shutdown: %v", err)
+	}
+	half.closed()
+	if _, err := http.ReadResponse(busy.r, nil); err == nil {
+		t.Error("a dropped request was answered")
+	}
+	err := <-g.ran
+	g.ran <- err
+	g.nothing()
+}
+
+func TestShutdownBeforeRun(t *testing.T) {
+	server, err := New(Config{Listen: "127.0.0.1:0"}, fakeGate{}, Deps{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(server.Shutdown(context.Background()), server.Shutdown(context.Background())); err != nil {
+		t.Error(err)
+	}
+	if err := server.Run(context.Background()); err == nil {
+		t.Error("Run without Listen worked")
+	}
+	if _, err := server.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Shutdown(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if err := server.Run(context.Background()); err != nil {
+		t.Errorf("Run behind Shutdown: %v", err)
+	}
+}
+
+func TestH07RequestsPerConnection(t *testing.T) {
+	g := serve(t, Config{MaxRequestsPerConnection: 3}, &fakeStream{})
+	c := g.dial()
+	for i := range 3 {
+		if r := c.send(request11(events, "1\n", ndjson)).answer().want(t, 200, ""); r.Close != (i == 2) {
+			t.Errorf("answer %d: close %v", i, r.Close)
+		}
+	}
+	c.closed()
+}
+
+func TestH05ConnectionAge(t *testing.T) {
+	g := serve(t, Config{MaxConnectionAge: time.Nanosecond}, &fakeStream{})
+	c := g.dial().send(request11(events, "1\n", ndjson))
+	if r := c.answer().want(t, 200, ""); !r.Close {
+		t.Error("an old connection stays open")
+	}
+	c.closed()
+}
+
+func TestH10MaxConnections(t *testing.T) {
+	for name, c := range map[string]struct {
+		cfg    Config
+		status int
+		code   event.Code
+	}{
+		"all":         {Config{MaxConnections: 2}, 503, event.Overloaded},
+		"one address": {Config{MaxConnectionsPerAddress: 2}, 429, event.CallerRate},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := serve(t, c.cfg, &fakeStream{})
+			first, second := g.dial(), g.dial()
+			first.send(request11(events, "1\n", ndjson)).answer().want(t, 200, "")
+			second.send(request11(events, "1\n", ndjson)).answer().want(t, 200, "")
+			surplus := g.dial()
+			if r := surplus.answer().want(t, c.status, c.code); r.Header.Get("Retry-After") == "" || !r.Close {
+				t.Errorf("header %v", r.Header)
+			}
+			surplus.closed()
+			second.send(request11(events, "1\n", ndjson)).answer().want(t, 200, "")
+			first.Close()
+			g.until(func() bool { return len(g.ln.open()) < 2 })
+			g.dial().send(request11(events, "1\n", ndjson)).answer().want(t, 200, "")
+		})
+	}
+}
+
+// open returns the connections that are open now.
+func (l *listener) open() (all []*conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c := range l.conns {
+		all = append(all, c)
+	}
+	return all
+}
+
+// scripted is a listener whose Accept fails with errs, one after another, then yields one end of a pipe.
+type scripted struct {
+	net.Listener
+	errs  []error
+	calls []time.Time
+}
+
+func (s *scripted) Accept() (net.Conn, error) {
+	s.calls = append(s.calls, time.Now())
+	if n := len(s.calls); n <= len(s.errs) {
+		return nil, s.errs[n-1]
+	}
+	near, _ := net.Pipe()
+	return near, nil
+}
+
+func (s *scripted) Close() error { return nil }
+
+// F30: out of file descriptors is no reason to stop serving.
+func TestF30AcceptBacksOffAndGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wrap := func(e syscall.Errno) error { return &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", e)} }
+		s := &scripted{errs: append(slices.Repeat([]error{wrap(syscall.EMFILE)}, 10), wrap(syscall.ECONNABORTED), wrap(syscall.ENFILE), wrap(syscall.ENOBUFS))}
+		l := newListener(s, &Config{MaxConnections: 1}, slog.New(slog.DiscardHandler))
+		if _, err := l.Accept(); err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []time.Duration{5, 10, 20, 40, 80, 160, 320, 640, 1000, 1000, 1000} {
+			if got := s.calls[i+1].Sub(s.calls[i]); got != want*time.Millisecond {
+				t.Errorf("pause %d is %v, want %v ms", i, got, int(want))
+			}
+		}
+	})
+}
+
+func TestF30CloseEndsTheBackOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{errs: slices.Repeat([]error{error(syscall.EMFILE)}, 1000)}
+		l := newListener(s, &Config{MaxConnections: 1}, slog.New(slog.DiscardHandler))
+		done := make(chan error)
+		go func() { _, err := l.Accept(); done <- err }()
+		synctest.Wait()
+		l.Close()
+		if err := <-done; !errors.Is(err, net.ErrClosed) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// F30, with the real thing: the process runs out of descriptors, and serves again when some are free.
+func TestF30OutOfDescriptors(t *testing.T) {
+	g := serve(t, Config{}, &fakeStream{})
+	g.post("1\n", ndjson).want(t, 200, "")
+	var old syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &old); err != nil {
+		t.Fatal(err)
+	}
+	probe, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	low := old
+	low.Cur = uint64(probe.Fd()) + 8
+	probe.Close()
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &low); err != nil {
+		t.Skipf("set limit: %v", err)
+	}
+	defer syscall.Setrlimit(syscall.RLIMIT_NOFILE, &old)
+	waiting := g.dial() // its own descriptor; the server needs a second one
+	var taken []*os.File
+	for {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			break
+		}
+		taken = append(taken, f)
+	}
+	taken[0].Close()
+	another := g.dial() // takes the last descriptor: the server has none to accept it with
+	for _, f := range taken[1:] {
+		f.Close()
+	}
+	waiting.send(request11(events, "1\n", ndjson)).answer().want(t, 200, "")
+	another.send(request11(events, "1\n", ndjson)).answer().want(t, 200, "")
+}
