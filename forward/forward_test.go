@@ -65,7 +65,7 @@ func mixed(producer, n, partitions int) *event.Batch {
 			e.Attrs = []event.Attr{{Name: []byte("type"), Value: fmt.Appendf(nil, "t%d", i%3)}, {Name: []byte("subject"), Value: []byte("s")}}
 		}
 		if k := rnd.IntN(20); k > 0 {
-			e.HasKey, e.Key, e.Hash = true, fmt.Appendf(nil, "key-%d", k), uint64(k%7) // equal hashes of unequal keys
+			e.HasKey, e.Key, e.Hash = true, fmt.Appendf(nil, "key-%d", k), uint64(k%3) // equal hashes of unequal keys
 			e.Slot = int32(k%4*8 + int(e.Partition))
 			e.Epoch = uint32(e.Slot)
 			if k == 3 {

@@ -40,26 +40,25 @@ func (e *SealedError) Error() string {
 	return fmt.Sprintf("%s is sealed by table version %d", e.Subject, e.TableVersion)
 }
 
-// settle finds out whether a run whose publish had no clear answer is stored. All reads go to the stream's leader:
-// a replica may be behind. Not stored means that the lane's end is known again, and the run may be published.
+var errGrown = errors.New("the lane has grown while it was read")
+
+// settle finds out whether a run whose publish had no clear answer is stored. It reads the subject forward from the
+// last message known to be ours, through the stream's leader: a replica may be behind. Not stored means that the
+// lane's end is known again and the run may be published.
 func (b *Backend) settle(ctx context.Context, l *lane, run *forward.Run) (stored bool, err error) {
-	end, err := b.lastOf(ctx, l.subject)
-	switch {
-	case errors.Is(err, js.ErrMsgNotFound):
-		if l.seq != 0 {
-			b.log.WarnContext(ctx, "lane is empty, its chain starts again", "subject", l.subject, "after", l.seq)
+	for range 2 {
+		stored, err = b.settleNext(ctx, l, run)
+		if !errors.Is(err, js.ErrMsgNotFound) {
+			break
 		}
-		l.seq, l.unsure = 0, false // the numbers go on
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("read the end of %s: %w", l.subject, err)
-	case end.Seq < l.seq: // a stream restored from an older state is not for us to judge
-		return false, b.stop(l, &ChainError{Subject: l.subject, After: l.seq, Found: end.Seq, Reason: "the stream ends earlier"})
-	case end.Seq == l.seq:
-		l.unsure = false
-		return false, nil
+		if err = b.settleEnd(ctx, l); !errors.Is(err, errGrown) {
+			break
+		}
 	}
-	return b.settleNext(ctx, l, run)
+	if err != nil {
+		return false, fmt.Errorf("find out what %s holds: %w", l.subject, err)
+	}
+	return stored, nil
 }
 
 // settleNext judges the message that follows the last one known to be ours.
@@ -67,7 +66,7 @@ func (b *Backend) settleNext(ctx context.Context, l *lane, run *forward.Run) (st
 	m, err := b.next(ctx, l.subject, l.seq+1)
 	switch {
 	case err != nil:
-		return false, fmt.Errorf("read %s from %d: %w", l.subject, l.seq+1, err)
+		return false, err
 	case m.Marker:
 		return false, &SealedError{Subject: l.subject, TableVersion: m.TableVersion}
 	case m.ID == run.ID && m.Last == run.Last && bytes.Equal(m.Payload, run.Payload):
@@ -75,6 +74,29 @@ func (b *Backend) settleNext(ctx context.Context, l *lane, run *forward.Run) (st
 		return true, nil
 	}
 	return false, b.stop(l, &ChainError{Subject: l.subject, After: l.seq, Found: m.Seq, Reason: "a second writer"})
+}
+
+// settleEnd is for a lane that nothing was found behind: it notices when the last message itself has gone. An empty
+// lane starts its chain again (the numbers go on). A lane that ends earlier is a stream restored from an older
+// state, which is not for us to judge.
+func (b *Backend) settleEnd(ctx context.Context, l *lane) error {
+	m, err := b.lastOf(ctx, l.subject)
+	switch {
+	case errors.Is(err, js.ErrMsgNotFound):
+		if l.seq != 0 {
+			b.log.WarnContext(ctx, "lane is empty, its chain starts again", "subject", l.subject, "after", l.seq)
+		}
+		l.seq, l.unsure = 0, false
+		return nil
+	case err != nil:
+		return err
+	case m.Seq > l.seq:
+		return errGrown
+	case m.Seq < l.seq:
+		return b.stop(l, &ChainError{Subject: l.subject, After: l.seq, Found: m.Seq, Reason: "the stream ends earlier"})
+	}
+	l.unsure = false
+	return nil
 }
 
 // stop ends all sending on the lane and returns why.

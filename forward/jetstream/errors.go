@@ -102,7 +102,7 @@ func reason(err error) string {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
 		return "timeout"
-	case isCode(err, conditionalInFlight), isCode(err, wrongLastSequence), errors.Is(err, errDuplicateID):
+	case isCode(err, conditionalInFlight), isCode(err, wrongLastSequence), errors.Is(err, errDuplicateID), errors.Is(err, errGrown):
 		return "chain"
 	case errors.Is(err, js.ErrNoStreamResponse), errors.Is(err, nats.ErrNoResponders), isCode(err, js.JSErrCodeStreamNotFound):
 		return "no_stream"

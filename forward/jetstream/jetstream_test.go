@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	js "github.com/nats-io/nats.go/jetstream"
@@ -65,7 +66,8 @@ func (r *rig) connect() *nats.Conn {
 // open returns a backend that knows nothing, as after a restart of the gateway.
 func (r *rig) open(maxBytes int64) *jetstream.Backend {
 	r.t.Helper()
-	b, err := jetstream.Open(r.t.Context(), r.conn, jetstream.Config{Stream: "web", Gateway: gateway, MaxBytes: maxBytes}, quiet)
+	cfg := jetstream.Config{Stream: "web", Gateway: gateway, MaxBytes: maxBytes, Timeout: time.Minute}
+	b, err := jetstream.Open(r.t.Context(), r.conn, cfg, quiet)
 	if err != nil {
 		r.t.Fatal(err)
 	}
