@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// block is a fenced block of the README: commands, with the output that the text promises.
+type block struct{ commands, output string }
+
+var fenced = regexp.MustCompile("(?s)```sh\n(.*?)```(?:\n\n```text\n(.*?)```)?")
+
+// TestREADME runs the README as a new user would, in a copy of what git tracks, and compares what is printed.
+func TestREADME(t *testing.T) {
+	for _, tool := range []string{"git", "make", "curl"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("%s is not installed", tool)
+		}
+	}
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var blocks []block
+	for _, m := range fenced.FindAllStringSubmatch(string(text), -1) {
+		if strings.TrimSpace(m[1]) != "make test" { // that is what runs this
+			blocks = append(blocks, block{withoutMarked(m[1]), m[2]})
+		}
+	}
+	if len(blocks) < 5 {
+		t.Fatalf("found %d blocks of commands in the README", len(blocks))
+	}
+	got := runBlocks(t, blocks)
+	for i, b := range blocks {
+		if b.output != "" && normal(got[i]) != normal(b.output) {
+			t.Errorf("the README says that\n%sprints\n%sbut it printed\n%s", b.commands, b.output, got[i])
+		}
+	}
+}
+
+func withoutMarked(commands string) string {
+	var kept strings.Builder
+	for line := range strings.Lines(commands) {
+		if !strings.Contains(line, "# not in the test") {
+			kept.WriteString(line)
+		}
+	}
+	return kept.String()
+}
+
+const mark = "=== end of block"
+
+// runBlocks runs the blocks in one shell, on free ports, and returns what each printed.
+func runBlocks(t *testing.T, blocks []block) []string {
+	t.Helper()
+	dir := copyOfTree(t)
+	http, admin := freePort(t), freePort(t)
+	ports := strings.NewReplacer("localhost:8080", http, "localhost:9090", admin)
+	script := "set -e\n"
+	for _, b := range blocks {
+		script += ports.Replace(b.commands) + "echo '" + mark + "'\n"
+	}
+	cmd := exec.Command("sh", "-c", script)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "DEMO=once", "DEMO_SET=http.listen="+http+" admin.listen="+admin,
+		"HEADGATE_HTTP_LISTEN="+http, "HEADGATE_ADMIN_LISTEN="+admin, "HEADGATE_URL=http://"+http, "HEADGATE_ADMIN_URL=http://"+admin)
+	cmd.WaitDelay = 5 * time.Second
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s\n%s", err, out, errs.String())
+	}
+	return strings.Split(strings.ReplaceAll(string(out), mark+"\n", mark), mark)
+}
+
+// copyOfTree copies the files that git tracks, as they are in the working tree.
+func copyOfTree(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	list, err := exec.Command("git", "-C", "../..", "ls-files", "-z").Output()
+	if err != nil {
+		t.Skipf("not in a git checkout: %v", err)
+	}
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(list), "\x00"), "\x00") {
+		from, to := filepath.Join("..", "..", name), filepath.Join(dir, name)
+		content, err := os.ReadFile(from)
+		if os.IsNotExist(err) {
+			continue // deleted, not yet committed
+		}
+		info, statErr := os.Stat(from)
+		if err != nil || statErr != nil {
+			t.Fatal(err, statErr)
+		}
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(to, content, info.Mode()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// normal takes out what differs from run to run: digests, ids, sizes of modules, times.
+func normal(output string) string {
+	for _, volatile := range []string{`sha256:[0-9a-f]{64}`, `@[0-9a-f]{12}`, `\(\d+ bytes`, `"seconds":[0-9.]+`, `"batch_id":"\w{26}"`} {
+		output = regexp.MustCompile(volatile).ReplaceAllString(output, fmt.Sprintf("<%s>", strings.Trim(volatile, `\`)))
+	}
+	return strings.TrimSpace(output)
+}
