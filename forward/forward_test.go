@@ -263,6 +263,9 @@ func TestAnotherTableIsAnotherFrame(t *testing.T) {
 }
 
 func TestForwardAllocatesNothingPerEvent(t *testing.T) {
+	if raceDetector {
+		t.Skip("pools forget under the race detector")
+	}
 	limit := budget.New(256 << 20)
 	f := start(t, config(16), discard{}, Deps{Budget: limit})
 	batches := []*event.Batch{lines(500, 16, 200), lines(500, 16, 1<<20)}

@@ -52,6 +52,14 @@ func weight(e *event.Event) int64 {
 	return int64(n)
 }
 
+// weightOf is the weight of the events at which.
+func weightOf(b *event.Batch, which []int32) (bytes int64) {
+	for _, at := range which {
+		bytes += weight(&b.Events[at])
+	}
+	return bytes
+}
+
 // openFrame returns an empty frame for about n bytes.
 func openFrame(n int, framing wire.Framing, version uint64) *frame {
 	fr := frames.Get().(*frame)

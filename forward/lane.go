@@ -36,14 +36,6 @@ type lane struct {
 	counts   laneCounts
 }
 
-// laneCounts says where the lane's events are. At any moment accepted is the sum of the other numbers of events.
-type laneCounts struct {
-	accepted                      uint64
-	open, sealed, inflight        int // in the lane: not sealed yet, sealed, sent and not confirmed yet
-	delivered, refused, abandoned uint64
-	bytes                         int64 // of the budget
-}
-
 // intake is the part of a Forward that is the same for all its lanes.
 type intake struct {
 	batch    *event.Batch
@@ -167,11 +159,4 @@ func (l *lane) abandon() (events int) {
 	l.counts.open, l.counts.sealed, l.counts.inflight = 0, 0, 0
 	l.counts.abandoned += uint64(events)
 	return events
-}
-
-// snapshot returns the counts of one moment.
-func (l *lane) snapshot() laneCounts {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.counts
 }

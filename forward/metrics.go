@@ -113,14 +113,3 @@ func (f *Forwarder) collect(ch chan<- prometheus.Metric) {
 	counter(refusedEvents, sum.refused)
 	counter(abandonedEvents, sum.abandoned)
 }
-
-func (c *laneCounts) add(o *laneCounts) {
-	c.accepted += o.accepted
-	c.open += o.open
-	c.sealed += o.sealed
-	c.inflight += o.inflight
-	c.delivered += o.delivered
-	c.refused += o.refused
-	c.abandoned += o.abandoned
-	c.bytes += o.bytes
-}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -149,9 +150,9 @@ func TestFullBudgetSaysWhy(t *testing.T) {
 	} {
 		t.Run(string(c.want), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				failing := true
+				var healed atomic.Bool
 				m := &memory{answer: func(ctx context.Context, _ *Run) error {
-					if failing && c.err != nil {
+					if c.err != nil && !healed.Load() {
 						return c.err
 					}
 					sleep(ctx, time.Minute)
@@ -166,7 +167,7 @@ func TestFullBudgetSaysWhy(t *testing.T) {
 					_, err = f.Forward(t.Context(), batch(event.Durable, strings.Repeat("z", 500)), f.NewReceipt(), nil)
 				}
 				wantCode(t, err, c.want, "")
-				failing = false
+				healed.Store(true)
 				<-time.After(time.Hour)
 				waitDelivered(t, forward(t, f, batch(event.Durable, "again")))
 			})

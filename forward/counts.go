@@ -1,0 +1,27 @@
+package forward
+
+// laneCounts says where the lane's events are. At any moment accepted is the sum of the other numbers of events.
+type laneCounts struct {
+	accepted                      uint64
+	open, sealed, inflight        int // in the lane: not sealed yet, sealed, sent and not confirmed yet
+	delivered, refused, abandoned uint64
+	bytes                         int64 // of the budget
+}
+
+// snapshot returns the counts of one moment.
+func (l *lane) snapshot() laneCounts {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.counts
+}
+
+func (c *laneCounts) add(o *laneCounts) {
+	c.accepted += o.accepted
+	c.open += o.open
+	c.sealed += o.sealed
+	c.inflight += o.inflight
+	c.delivered += o.delivered
+	c.refused += o.refused
+	c.abandoned += o.abandoned
+	c.bytes += o.bytes
+}
