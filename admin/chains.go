@@ -23,11 +23,10 @@ type Chains interface {
 // Activation is one plugin in a stream's chain.
 type Activation struct {
 	Plugin  string          `json:"plugin"`
-	Digest  string          `json:"digest,omitempty"`      // "sha256:<hex>"; whole when it comes from or goes to Chains
-	Config  json.RawMessage `json:"config,omitempty"`      // any JSON value, given to the plugin as it is
-	OnError string          `json:"on_error,omitempty"`    // what becomes of events it fails on: reject, pass, deadletter or default_key
-	Key     string          `json:"default_key,omitempty"` // the key for on_error default_key
-	Stage   string          `json:"stage,omitempty"`       // "active"
+	Digest  string          `json:"digest,omitempty"`   // "sha256:<hex>"; whole when it comes from or goes to Chains
+	Config  json.RawMessage `json:"config,omitempty"`   // any JSON value, given to the plugin as it is
+	OnError string          `json:"on_error,omitempty"` // what becomes of events it fails on: reject, pass, deadletter or default_key=KEY
+	Stage   string          `json:"stage,omitempty"`    // "active"
 }
 
 // activationBytes is the largest activation.

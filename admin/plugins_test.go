@@ -83,8 +83,8 @@ func TestActivateAndDeactivate(t *testing.T) {
 	b := start(t)
 	js := []string{"Content-Type", "application/json"}
 	b.ask("GET", "/v1/streams/web/plugins", "").expect(t, 200, `{"plugins":[],"stream":"web"}`)
-	b.ask("POST", "/v1/streams/web/plugins", `{"plugin":"accesslog","config":{"a":1},"on_error":"default_key","default_key":"x"}`, js...).
-		expect(t, 200, `"digest":"sha256:bbbbbbbb22222222"`, `"config":{"a":1}`, `"on_error":"default_key","default_key":"x"`, `"stage":"active"`)
+	b.ask("POST", "/v1/streams/web/plugins", `{"plugin":"accesslog","config":{"a":1},"on_error":"default_key=x"}`, js...).
+		expect(t, 200, `"digest":"sha256:bbbbbbbb22222222"`, `"config":{"a":1}`, `"on_error":"default_key=x"`, `"stage":"active"`)
 	b.ask("POST", "/v1/streams/web/plugins", `{"plugin":"accesslog","digest":"aaaaaaaa"}`, js...).
 		expect(t, 200, `"digest":"sha256:aaaaaaaa11111111"`)
 	b.ask("GET", "/v1/streams/web/plugins", "").expect(t, 200, "sha256:bbbbbbbb22222222")

@@ -13,7 +13,7 @@ import (
 )
 
 func newPluginActivateCommand(at *address) *cobra.Command {
-	var stream, config, onError string
+	var stream, config string
 	var a admin.Activation
 	cmd := &cobra.Command{
 		Use:     "activate --stream NAME PLUGIN",
@@ -24,13 +24,12 @@ func newPluginActivateCommand(at *address) *cobra.Command {
 	streamFlag(cmd, &stream)
 	cmd.Flags().StringVar(&a.Digest, "digest", "", "version; its first 8 digits will do (default: the newest)")
 	cmd.Flags().StringVar(&config, "config", "", "the plugin's configuration, JSON or @FILE")
-	cmd.Flags().StringVar(&onError, "on-error", "", "what becomes of events it fails on: reject (default), pass, deadletter or default_key=KEY")
+	cmd.Flags().StringVar(&a.OnError, "on-error", "", "what becomes of events it fails on: reject (default), pass, deadletter or default_key=KEY")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if err := requireStream(stream); err != nil {
 			return err
 		}
 		a.Plugin = args[0]
-		a.OnError, a.Key, _ = strings.Cut(onError, "=")
 		if a.Config, err = readConfig(config); err != nil {
 			return err
 		}
