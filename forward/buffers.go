@@ -53,11 +53,8 @@ func give(p *buffer) {
 	pools[c].Put(p)
 }
 
-// grow returns p, or a larger buffer with its content, so that n more bytes fit.
+// grow returns a larger buffer with the content of p, into which n more bytes fit.
 func grow(p *buffer, n int) *buffer {
-	if cap(p.b)-len(p.b) >= n {
-		return p
-	}
 	q := take(max(len(p.b)+n, 2*cap(p.b)))
 	q.b = append(q.b, p.b...)
 	give(p)

@@ -39,20 +39,22 @@ func (d *draft) recycle() {
 	drafts.Put(d)
 }
 
-// request starts the events of another request.
-func (d *draft) request(b *event.Batch) {
+// request says that the last n events came with b.
+func (d *draft) request(b *event.Batch, n int) {
 	d.meta.Requests = append(d.meta.Requests, wire.Request{
-		Time: b.Arrived, ID: keep(d, b.ID), TraceParent: keep(d, b.TraceParent), Chain: keep(d, b.Chain), Source: keep(d, b.Producer),
+		Count: uint32(n), Time: b.Arrived, ID: keep(d, b.ID),
+		TraceParent: keep(d, b.TraceParent), Chain: keep(d, b.Chain), Source: keep(d, b.Producer),
 	})
 }
 
-// add appends an event to the newest request.
+// add appends an event.
 func (d *draft) add(e *event.Event) {
 	m := &d.meta
-	d.raw = grow(d.raw, len(e.Data)+binary.MaxVarintLen64)
+	if n := len(e.Data) + binary.MaxVarintLen64; cap(d.raw.b)-len(d.raw.b) < n {
+		d.raw = grow(d.raw, n)
+	}
 	d.raw.b = wire.AppendEvent(d.raw.b, e.Data, m.Framing)
 	m.EventRoute = append(m.EventRoute, d.route(e))
-	m.Requests[len(m.Requests)-1].Count++
 	if e.Time != 0 || len(m.Times) > 0 {
 		m.Times = append(padded(m.Times, len(m.EventRoute)-1), e.Time)
 	}

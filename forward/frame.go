@@ -69,26 +69,41 @@ func openFrame(n int, framing wire.Framing, version uint64) *frame {
 	return fr
 }
 
-// fits tells whether another event of n bytes stays within a frame of limit bytes.
-func (fr *frame) fits(n, limit int) bool {
-	return len(fr.draft.raw.b)+n+binary.MaxVarintLen64 <= limit
+// fill copies events from the front of which for as long as they may enter the frame; it returns how many did, and
+// their weight.
+func (fr *frame) fill(in *intake, which []int32, cfg *Config) (n int, bytes int64) {
+	if fr.tableVersion != in.batch.TableVersion {
+		return 0, 0
+	}
+	which = which[:min(len(which), cfg.FrameEvents-fr.events)]
+	for _, at := range which {
+		e := &in.batch.Events[at]
+		if !fr.fits(len(e.Data), cfg) || fr.framing == wire.NDJSON && in.newline(e) {
+			break
+		}
+		fr.draft.add(e)
+		bytes += weight(e)
+		n++
+	}
+	if n > 0 {
+		fr.draft.request(in.batch, n)
+		fr.parts = append(fr.parts, part{receipt: in.receipt, events: n})
+		fr.index = append(fr.index, which[:n]...)
+		fr.events += n
+		fr.held += bytes
+	}
+	return n, bytes
 }
 
-// join starts the events of another batch.
-func (fr *frame) join(b *event.Batch, r *Receipt) {
-	fr.draft.request(b)
-	fr.parts = append(fr.parts, part{receipt: r})
+// fits tells whether another event of n bytes leaves the frame within its limit. An empty frame takes any.
+func (fr *frame) fits(n int, cfg *Config) bool {
+	used := len(fr.draft.raw.b)
+	return used+n+binary.MaxVarintLen64 <= cfg.FrameBytes || used == 0
 }
 
-// add copies an event of the batch that joined last, at its place in the request, and returns its weight.
-func (fr *frame) add(e *event.Event, at int32) int64 {
-	fr.draft.add(e)
-	fr.index = append(fr.index, at)
-	fr.parts[len(fr.parts)-1].events++
-	fr.events++
-	n := weight(e)
-	fr.held += n
-	return n
+// full tells that no event will enter the frame any more.
+func (fr *frame) full(cfg *Config) bool {
+	return fr.events >= cfg.FrameEvents || !fr.fits(0, cfg)
 }
 
 // settle tells the receipts what has become of the frame's events: confirmed, or refused with a code.

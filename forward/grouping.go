@@ -3,6 +3,7 @@ package forward
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/headgate-io/headgate/event"
@@ -16,6 +17,9 @@ type grouping struct {
 	// newlines is set when one of the events contains '\n'. It is found here, where the events are read in the
 	// order in which they lie in memory: looking while they are copied, lane by lane, costs three times as much.
 	newlines bool
+
+	places []int32 // the events in their order in the batch, and
+	lanes  []uint8 // their partitions, so that sorting needs no second look at them
 }
 
 var groups = sync.Pool{New: func() any { return new(grouping) }}
@@ -28,51 +32,47 @@ func (g *grouping) of(p int) []int32 {
 	return g.order[g.ends[p-1]:g.ends[p]]
 }
 
-// group fills g by a counting sort over n partitions.
+// group fills g with the events at which, or with those that are kept, by a counting sort over n partitions.
 func (g *grouping) group(b *event.Batch, which []int32, n int) {
-	g.ends, g.bytes, g.newlines = zeroed(g.ends, n), 0, false
-	total := 0
-	each(b, which, func(at int32, e *event.Event) {
-		if uint32(e.Partition) >= uint32(n) {
-			panic(fmt.Sprintf("BUG: forward: an event for partition %d of %d", e.Partition, n))
+	g.ends = slices.Grow(g.ends[:0], n)[:n]
+	clear(g.ends)
+	g.places, g.lanes, g.bytes, g.newlines = g.places[:0], g.lanes[:0], 0, false
+	if which == nil {
+		for i := range b.Events {
+			if e := &b.Events[i]; e.Verdict == event.Keep {
+				g.add(e, int32(i))
+			}
 		}
-		g.ends[e.Partition]++
-		g.bytes += weight(e)
-		g.newlines = g.newlines || bytes.IndexByte(e.Data, '\n') >= 0
-		total++
-	})
-	g.order = zeroed(g.order, total)
+	}
+	for _, at := range which {
+		g.add(&b.Events[at], at)
+	}
+	g.sort()
+}
+
+// add counts an event.
+func (g *grouping) add(e *event.Event, at int32) {
+	if uint32(e.Partition) >= uint32(len(g.ends)) {
+		panic(fmt.Sprintf("BUG: forward: an event for partition %d of %d", e.Partition, len(g.ends)))
+	}
+	g.ends[e.Partition]++
+	g.places = append(g.places, at)
+	g.lanes = append(g.lanes, uint8(e.Partition))
+	g.bytes += weight(e)
+	g.newlines = g.newlines || bytes.IndexByte(e.Data, '\n') >= 0
+}
+
+// sort puts the counted events in order.
+func (g *grouping) sort() {
 	start := int32(0)
 	for p, count := range g.ends { // from counts to starts
 		g.ends[p] = start
 		start += count
 	}
-	each(b, which, func(at int32, e *event.Event) {
-		g.order[g.ends[e.Partition]] = at
-		g.ends[e.Partition]++ // from starts to ends, one by one
-	})
-}
-
-// each calls do for the events at which, or for all that are kept.
-func each(b *event.Batch, which []int32, do func(at int32, e *event.Event)) {
-	if which != nil {
-		for _, at := range which {
-			do(at, &b.Events[at])
-		}
-		return
+	g.order = slices.Grow(g.order[:0], len(g.places))[:len(g.places)]
+	for i, at := range g.places {
+		end := &g.ends[g.lanes[i]] // from starts to ends, one by one
+		g.order[*end] = at
+		*end++
 	}
-	for i := range b.Events {
-		if e := &b.Events[i]; e.Verdict == event.Keep {
-			do(int32(i), e)
-		}
-	}
-}
-
-func zeroed(s []int32, n int) []int32 {
-	if cap(s) < n {
-		return make([]int32, n, n+n/4)
-	}
-	s = s[:n]
-	clear(s)
-	return s
 }

@@ -44,6 +44,11 @@ type intake struct {
 	newlines bool      // some of the events contain '\n'
 }
 
+// newline tells whether the event contains '\n'.
+func (in *intake) newline(e *event.Event) bool {
+	return in.newlines && bytes.IndexByte(e.Data, '\n') >= 0
+}
+
 func newLane(f *Forwarder, partition int32) *lane {
 	return &lane{f: f, partition: partition, sealer: make(chan struct{}, 1), sender: make(chan struct{}, 1)}
 }
@@ -63,46 +68,37 @@ func (l *lane) put(in *intake, which []int32) bool {
 	if in.batch.TableVersion < l.minVersion {
 		return false
 	}
+	l.counts.accepted += uint64(len(which))
+	l.counts.open += len(which)
 	queued, due := len(l.queue), l.due
-	var joined *frame
-	for _, at := range which {
-		e := &in.batch.Events[at]
-		fr := l.room(in, e)
-		if fr != joined {
-			fr.join(in.batch, in.receipt)
-			joined = fr
+	for len(which) > 0 {
+		if l.open == nil {
+			l.begin(in, &in.batch.Events[which[0]])
 		}
-		l.counts.bytes += fr.add(e, at)
-		if fr.events >= l.f.cfg.FrameEvents || !fr.fits(0, l.f.cfg.FrameBytes) {
+		n, bytes := l.open.fill(in, which, &l.f.cfg)
+		l.counts.bytes += bytes
+		which = which[n:]
+		if len(which) > 0 || l.open.full(&l.f.cfg) {
 			l.cut()
 		}
 	}
 	if l.open != nil && in.due.Before(l.due) {
 		l.due = in.due
 	}
-	l.counts.accepted += uint64(len(which))
-	l.counts.open += len(which)
 	if len(l.queue) != queued || l.due != due {
 		wake(l.sealer)
 	}
 	return true
 }
 
-// room returns the open frame if the event may enter it, else a new one.
-func (l *lane) room(in *intake, e *event.Event) *frame {
+// begin opens a frame that the event may enter.
+func (l *lane) begin(in *intake, e *event.Event) {
 	framing := wire.NDJSON
-	if in.newlines && bytes.IndexByte(e.Data, '\n') >= 0 {
+	if in.newline(e) {
 		framing = wire.Prefixed
-	}
-	if fr := l.open; fr != nil {
-		if fr.framing >= framing && fr.tableVersion == in.batch.TableVersion && fr.fits(len(e.Data), l.f.cfg.FrameBytes) {
-			return fr
-		}
-		l.cut()
 	}
 	guess := min(l.size+l.size/8, l.f.cfg.FrameBytes)
 	l.open, l.due = openFrame(guess, framing, in.batch.TableVersion), in.due
-	return l.open
 }
 
 // cut closes the open frame: it waits for the sealer.
