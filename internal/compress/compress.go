@@ -36,18 +36,19 @@ type coder interface {
 var codecs = []Codec{
 	{name: "zstd", encoding: "zstd", coder: zstdCoder{}},
 	{name: "s2", encoding: "s2", coder: s2Coder{}},
+	{name: "lz4", encoding: "lz4", coder: lz4Coder{}},
 	{name: "gzip", encoding: "gzip", coder: gzipCoder{}},
 	{name: "none", encoding: "", coder: plainCoder{}},
 }
 
-// ByName returns the codec called zstd, s2, gzip or none.
+// ByName returns the codec called zstd, s2, lz4, gzip or none.
 func ByName(name string) (*Codec, error) {
 	for i := range codecs {
 		if codecs[i].name == name {
 			return &codecs[i], nil
 		}
 	}
-	return nil, fmt.Errorf("unknown codec %q: use zstd, s2, gzip or none", name)
+	return nil, fmt.Errorf("unknown codec %q: use zstd, s2, lz4, gzip or none", name)
 }
 
 // ByEncoding returns the codec for one token of a Content-Encoding header; an absent header ("") and

@@ -2,6 +2,7 @@ package compress
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
 )
 
 // lines returns n bytes of made-up access-log lines.
@@ -26,7 +28,7 @@ func lines(n int) []byte {
 
 func all(t testing.TB) []*Codec {
 	var cs []*Codec
-	for _, name := range []string{"zstd", "s2", "gzip", "none"} {
+	for _, name := range []string{"zstd", "s2", "lz4", "gzip", "none"} {
 		c, err := ByName(name)
 		if err != nil {
 			t.Fatal(err)
@@ -79,12 +81,70 @@ func TestFramesInARow(t *testing.T) {
 			t.Errorf("%s: %d bytes, %v", c.Name(), len(got), err)
 		}
 	}
-	zstdCodec := all(t)[0]
+}
+
+// Skippable frames, which zstd and lz4 share, are passed over wherever they stand; s2 has a chunk for it.
+func TestSkippableFrames(t *testing.T) {
 	skippable := []byte("\x5d\x2a\x4d\x18\x03\x00\x00\x00abc")
-	run := append(zstdCodec.Append(bytes.Clone(skippable), []byte("one")), skippable...)
-	if got, err := zstdCodec.AppendDecoded(nil, zstdCodec.Append(run, []byte("two")), 6); string(got) != "onetwo" || err != nil {
-		t.Errorf("%q, %v", got, err)
+	for _, c := range all(t) {
+		between := skippable
+		switch c.Name() {
+		case "s2":
+			between = []byte("\x80\x03\x00\x00abc")
+		case "gzip", "none":
+			continue
+		}
+		run := c.Append(nil, []byte("one"))
+		if c.Name() != "s2" {
+			run = append(bytes.Clone(skippable), run...)
+		}
+		run = append(c.Append(append(run, between...), []byte("two")), between...)
+		if got, err := c.AppendDecoded(nil, run, 6); string(got) != "onetwo" || err != nil {
+			t.Errorf("%s: %q, %v", c.Name(), got, err)
+		}
 	}
+}
+
+// A frame can't refer to what another call decoded, whoever that was for.
+func TestLZ4HasNoMemory(t *testing.T) {
+	c, err := ByName("lz4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	frame := dependent(t, "secret secret secret")
+	if got, err := c.AppendDecoded(nil, frame, 100); err != nil || string(got) != "secret secret secret" {
+		t.Fatalf("%q, %v", got, err)
+	}
+	// One block: no literal, a match of 4 bytes 7 back, then 5 literals as the format asks for.
+	thief := lz4Header(t, 0x40, 0x40)
+	thief = append(thief, "\x09\x00\x00\x00\x00\x07\x00\x50.....\x00\x00\x00\x00"...)
+	for range 20 {
+		if _, err := c.AppendDecoded(nil, frame, 100); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := c.AppendDecoded(nil, thief, 100); err == nil {
+			t.Fatalf("got %q", got)
+		}
+	}
+}
+
+// dependent returns text as an lz4 frame of one stored block, of the kind whose blocks may refer to earlier ones.
+func dependent(t *testing.T, text string) []byte {
+	frame := lz4Header(t, 0x40, 0x40)
+	frame = binary.LittleEndian.AppendUint32(frame, uint32(len(text))|1<<31)
+	return append(append(frame, text...), 0, 0, 0, 0)
+}
+
+// lz4Header finds the header checksum by trial: it is one byte, and the reader knows the right one.
+func lz4Header(t *testing.T, flags, blocks byte) []byte {
+	for sum := range 256 {
+		header := []byte{0x04, 0x22, 0x4d, 0x18, flags, blocks, byte(sum)}
+		if ok, err := lz4.ValidFrameHeader(header); ok && err == nil {
+			return header
+		}
+	}
+	t.Fatal("no checksum fits")
+	return nil
 }
 
 func TestLimitCountsOutput(t *testing.T) {
@@ -111,7 +171,7 @@ func TestLimitCountsOutput(t *testing.T) {
 func TestC01Bombs(t *testing.T) {
 	const limit = 1 << 20
 	zeros := make([]byte, 64<<20)
-	for _, c := range all(t)[:3] {
+	for _, c := range all(t)[:4] {
 		bomb := c.Append(nil, zeros)
 		dst, err := c.AppendDecoded(nil, bomb, limit)
 		if !errors.Is(err, ErrTooLarge) || cap(dst) > 2*limit {
@@ -137,7 +197,7 @@ func TestC06Window(t *testing.T) {
 }
 
 func TestTruncatedAtEachByte(t *testing.T) {
-	for _, c := range all(t)[:3] {
+	for _, c := range all(t)[:4] {
 		frame := c.Append(nil, lines(600))
 		for n := 1; n < len(frame); n++ {
 			if c.Name() == "s2" && n == 10 {
@@ -154,7 +214,7 @@ func TestTruncatedAtEachByte(t *testing.T) {
 // chunk of s2 into one to skip, so a frame's own length has to be checked as well.
 func TestEachBitFlipped(t *testing.T) {
 	src := lines(600)
-	for _, c := range all(t)[:3] {
+	for _, c := range all(t)[:4] {
 		frame := c.Append(nil, src)
 		for bit := range 8 * len(frame) {
 			frame[bit/8] ^= 1 << (bit % 8)
@@ -169,7 +229,7 @@ func TestEachBitFlipped(t *testing.T) {
 }
 
 func TestC10BytesBehindAMember(t *testing.T) {
-	gzip := all(t)[2]
+	gzip := all(t)[3]
 	if _, err := gzip.AppendDecoded(nil, append(gzip.Append(nil, []byte("x")), "y"...), 100); err == nil {
 		t.Error("a byte behind the member is taken")
 	}
@@ -215,7 +275,7 @@ func FuzzAppendDecoded(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, src []byte, which byte, limit int) {
 		limit &= 1<<20 - 1
-		c := all(t)[int(which)%4]
+		c := all(t)[int(which)%5]
 		got, err := c.AppendDecoded([]byte("kept"), src, limit)
 		if !bytes.HasPrefix(got, []byte("kept")) || len(got) > len("kept")+limit || err != nil && len(got) != len("kept") {
 			t.Fatalf("%s, limit %d: %d bytes, %v", c.Name(), limit, len(got), err)
