@@ -30,7 +30,10 @@ func (g *Gateway) ReadRows(ctx context.Context, q admin.Query, visit func([]admi
 			return visit(nil)
 		}
 		err := consume.Decode(m.Payload, m.ContentEncoding, m.ContentType, func(e consume.Event) error {
-			if e.Number == 0 { // a codec that carries no metadata: the message still says where it is from
+			if e.Number == 0 && carriesMeta(m.ContentEncoding) {
+				return errors.New("its metadata is damaged")
+			}
+			if e.Number == 0 { // the message still says where it is from
 				e.Number, e.Partition, e.Gateway, e.Time = m.First+uint64(len(rows)), uint32(m.Partition), m.Gateway, m.Time.UnixNano()
 			}
 			if e.Number >= q.Number {
@@ -45,6 +48,9 @@ func (g *Gateway) ReadRows(ctx context.Context, q admin.Query, visit func([]admi
 		return visit(rows)
 	})
 }
+
+// carriesMeta reports whether a coding has a place for a frame's metadata.
+func carriesMeta(encoding string) bool { return encoding != "" && encoding != "gzip" }
 
 // row copies what is lent: a frame's buffer is used again before its rows are written.
 func row(e *consume.Event) admin.Row {

@@ -1,0 +1,134 @@
+package gateway
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func load(t *testing.T, doc string, set ...string) (Config, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "headgate.yaml")
+	if err := os.WriteFile(file, []byte(doc), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, _, err := Load(Sources{File: file, Set: set})
+	return cfg, err
+}
+
+func TestNoConfigurationIsAConfiguration(t *testing.T) {
+	cfg, warnings, err := Load(Sources{})
+	if err != nil || len(warnings) != 0 {
+		t.Fatal(err, warnings)
+	}
+	if !cfg.autoCreate() || cfg.HTTP.Listen != "127.0.0.1:8080" || cfg.Data != "headgate-data" {
+		t.Errorf("%+v", cfg)
+	}
+}
+
+func TestLoad(t *testing.T) {
+	cfg, err := load(t, `
+http: {read_timeout: 3s}
+streams:
+  web:
+    key: {json: /remote_ip}
+    plugins: [{name: nginx, config: {drop_status_from: 500}, on_error: pass}]
+    partitions: 4
+    linger: {waiting: 2ms}
+  app: {key: required}
+backends: {local: {jetstream: {embedded: true, max_bytes: 1GiB}}}
+`, "http.listen=127.0.0.1:0", "streams.web.frame.bytes=64KiB")
+	if err != nil {
+		t.Fatal(err)
+	}
+	web, app := cfg.Streams["web"], cfg.Streams["app"]
+	if cfg.autoCreate() {
+		t.Error("streams are made on first use although the file names streams")
+	}
+	if time.Duration(cfg.HTTP.ReadTimeout) != 3*time.Second || cfg.HTTP.Listen != "127.0.0.1:0" {
+		t.Errorf("http: %+v", cfg.HTTP)
+	}
+	if web.Key.JSON != "/remote_ip" || web.Partitions.Max != 4 || web.Frame.Bytes != 64<<10 || web.Frame.Events != 10_000 {
+		t.Errorf("web: %+v", web)
+	}
+	if time.Duration(web.Linger.Waiting) != 2*time.Millisecond || time.Duration(web.Linger.Idle) != 20*time.Millisecond {
+		t.Errorf("linger: %+v", web.Linger)
+	}
+	if !app.Key.Required || app.Codec != "zstd" {
+		t.Errorf("app: %+v", app)
+	}
+}
+
+func TestLoadNamesWhatIsWrong(t *testing.T) {
+	for doc, want := range map[string]string{
+		"htpp: {}":                                          `htpp: unknown setting; did you mean "http"?`,
+		"streams: {Web: {}}":                                `streams.Web: not a stream name`,
+		"streams: {web: {codec: rar}}":                      `streams.web: codec: `,
+		"streams: {web: {partitions: 0.5}}":                 `partitions`,
+		"streams: {web: {partitions: 1000}}":                `streams.web: partitions: must be 1 to 256, got 1000`,
+		"streams: {web: {ack: {default: fast}}}":            `streams.web: ack: `,
+		"streams: {web: {ack: {min: delivered}}}":           `default durable must lie between`,
+		"streams: {web: {key: {json: remote_ip}}}":          `streams.web: key.json: `,
+		"streams: {web: {key: {json: /a, header: b}}}":      `streams.web: key: set json or header, not both`,
+		"streams: {web: {limits: {event: 8MiB}}}":           `streams.web: limits.event: must leave 64KiB`,
+		"streams: {web: {linger: {waiting: soon}}}":         `"soon" is not a duration`,
+		"memory: 1KiB":                                      `memory: must be at least 16MiB`,
+		"streams: {web: {plugins: [{name: A}]}}":            `streams.web: plugins.0.name: "A" is not a plugin name`,
+		"streams: {web: {backend: lake}}":                   `streams.web: backend: must be one of`,
+		"http: {listen: x, listen: y}":                      `parse YAML`,
+		"streams: {web: {frame: {bytes: 5GiB}}}\nmemory: 1": `memory: must be at least`,
+	} {
+		_, err := load(t, doc)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s:\n got %v\nwant %s", doc, err, want)
+		}
+	}
+}
+
+func TestStreamDocumentRoundTrip(t *testing.T) {
+	first, err := parseStream([]byte(`{"key":{"header":"X-Tenant","required":true},"plugins":[{"name":"p","config":{"a":[1,"x"]}}],"limits":{"event":"2MiB"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := parseStream(first.document())
+	if err != nil {
+		t.Fatalf("%s: %v", first.document(), err)
+	}
+	if string(first.document()) != string(again.document()) {
+		t.Errorf("%s\nbecomes\n%s", first.document(), again.document())
+	}
+}
+
+func TestOneProcessAFolder(t *testing.T) {
+	dir := t.TempDir()
+	first, err := openFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openFolder(dir); err == nil || !strings.Contains(err.Error(), "in use by process") {
+		t.Errorf("F12: a second lock: %v", err)
+	}
+	id := first.id
+	first.close()
+	second, err := openFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.close()
+	if second.id != id || len(id) != 16 {
+		t.Errorf("the identity changed from %q to %q", id, second.id)
+	}
+}
+
+func TestDamagedIdentityIsNotReplaced(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "id"), []byte("0123\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := openFolder(dir); err == nil {
+		f.close()
+		t.Error("a damaged id was accepted: what is stored under the old one would be orphaned")
+	}
+}
