@@ -18,7 +18,7 @@ type Config struct {
 	Gateway     string // id of this gateway, needed
 	BackendName string // as in the configuration, a label in the metrics; "default"
 	Partitions  int    // lanes, 1 to 256; needed
-	Codec       string // zstd, s2, lz4, gzip, none; zstd
+	Codec       string // a name that internal/compress knows; zstd
 
 	LingerWaiting time.Duration // age at which events are sealed when a request waits for them; 1 ms
 	LingerIdle    time.Duration // age at which others are sealed; 20 ms

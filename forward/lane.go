@@ -16,9 +16,9 @@ type lane struct {
 	f         *Forwarder
 	partition int32
 
-	sealer  chan struct{} // wakes the sealer: capacity 1
-	sender  chan struct{} // wakes the sender: capacity 1
-	trouble atomic.Pointer[event.Code]
+	sealer  chan struct{}              // wakes the sealer: capacity 1
+	sender  chan struct{}              // wakes the sender: capacity 1
+	trouble atomic.Pointer[event.Code] // what to tell producers while the backend's last answer was a failure, else nil
 
 	next uint64 // number of the next event to be sealed, 0 before Resume; the sealer's
 
@@ -30,10 +30,9 @@ type lane struct {
 	size       int        // bytes of the last frame, a guess at the next
 	// queue has the closed frames in order: first those of the run in flight, then sealed ones, then ones that
 	// wait for the sealer.
-	queue    []*frame
-	inflight int // frames of the queue that are in flight
-	sealed   int // frames of the queue that are sealed, those in flight among them
-	counts   laneCounts
+	queue  []*frame
+	sealed int // frames of the queue that are sealed, those in flight among them
+	counts laneCounts
 }
 
 // intake is the part of a Forward that is the same for all its lanes.
@@ -75,8 +74,8 @@ func (l *lane) put(in *intake, which []int32) bool {
 		if l.open == nil {
 			l.begin(in, &in.batch.Events[which[0]])
 		}
-		n, bytes := l.open.fill(in, which, &l.f.cfg)
-		l.counts.bytes += bytes
+		n, held := l.open.fill(in, which, &l.f.cfg)
+		l.counts.bytes += held
 		which = which[n:]
 		if len(which) > 0 || l.open.full(&l.f.cfg) {
 			l.cut()
@@ -128,15 +127,6 @@ func (l *lane) close() {
 	wake(l.sender)
 }
 
-// pop takes the first n frames off the queue.
-func (l *lane) pop(n int) []*frame {
-	popped := append([]*frame(nil), l.queue[:n]...)
-	clear(l.queue[:n])
-	l.queue = l.queue[n:]
-	l.sealed -= n
-	return popped
-}
-
 // abandon gives up on everything in the lane, whose goroutines have ended, and returns the number of its events.
 func (l *lane) abandon() (events int) {
 	l.mu.Lock()
@@ -151,7 +141,7 @@ func (l *lane) abandon() (events int) {
 		fr.abandon()
 		fr.recycle()
 	}
-	l.queue, l.sealed, l.inflight = nil, 0, 0
+	l.queue, l.sealed = nil, 0
 	l.counts.open, l.counts.sealed, l.counts.inflight = 0, 0, 0
 	l.counts.abandoned += uint64(events)
 	return events

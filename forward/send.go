@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/sdk/wire"
@@ -33,12 +34,12 @@ func (l *lane) sendAll(ctx context.Context) {
 func (l *lane) nextRun() (run []*frame, done bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.inflight = cutRun(l.queue[:l.sealed], l.f.cfg.MaxRun)
-	for _, fr := range l.queue[:l.inflight] {
+	run = l.queue[:cutRun(l.queue[:l.sealed], l.f.cfg.MaxRun)]
+	for _, fr := range run {
 		l.counts.sealed -= fr.events
 		l.counts.inflight += fr.events
 	}
-	return l.queue[:l.inflight:l.inflight], l.closing && l.open == nil && len(l.queue) == 0
+	return run, l.closing && l.open == nil && len(l.queue) == 0
 }
 
 // cutRun returns how many of the frames one send carries: those of one framing, up to limit bytes, and at least one.
@@ -122,11 +123,13 @@ func (l *lane) finish(frames int, refused event.Code) {
 	}
 }
 
+// popRun takes the run in flight, n frames, off the queue.
 func (l *lane) popRun(n int, refused bool) (done []*frame, held int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	done = l.pop(n)
-	l.inflight = 0
+	done = slices.Clone(l.queue[:n])
+	clear(l.queue[:n])
+	l.queue, l.sealed = l.queue[n:], l.sealed-n
 	for _, fr := range done {
 		held += fr.held
 		l.counts.inflight -= fr.events
