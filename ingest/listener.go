@@ -98,7 +98,17 @@ func (l *listener) Close() (err error) {
 	return err
 }
 
+func (l *listener) closed() bool {
+	select {
+	case <-l.shut:
+		return true
+	default:
+		return false
+	}
+}
+
 // admit takes a connection in, or tells it that there are too many and returns nil.
+// A connection that comes while the listener closes is dropped.
 func (l *listener) admit(raw net.Conn) *conn {
 	c := &conn{Conn: raw, owner: l, since: time.Now()}
 	c.silent.Store(true)
@@ -106,6 +116,11 @@ func (l *listener) admit(raw net.Conn) *conn {
 		c.client = tcp.AddrPort().Addr().Unmap()
 	}
 	l.mu.Lock()
+	if l.closed() { // meanwhile: who comes now must not be missed by kill
+		l.mu.Unlock()
+		raw.Close()
+		return nil
+	}
 	full, busy := len(l.conns) >= l.most, l.perAddress > 0 && l.addresses[c.client] >= l.perAddress
 	if !full && !busy {
 		l.conns[c] = struct{}{}
