@@ -16,11 +16,33 @@ type batch struct {
 	starts []int // of the events in body
 	lines  []int // of the events in the file, from 1; nil when it has no lines
 	first  int   // number of the first event in the file, from 1
+
+	prefixed bool // each event has its length in front
+}
+
+// event returns the data of event i, without line end or length.
+func (b *batch) event(i int) []byte {
+	end := len(b.body)
+	if i+1 < len(b.starts) {
+		end = b.starts[i+1]
+	}
+	data := b.body[b.starts[i]:end:end]
+	switch {
+	case b.prefixed:
+		_, n := binary.Uvarint(data)
+		return data[n:]
+	case b.lines != nil:
+		return bytes.TrimSuffix(bytes.TrimSuffix(data, []byte("\n")), []byte("\r"))
+	}
+	return data
 }
 
 // batches cuts a file into requests; next ends with io.EOF. A batch that comes with another error holds what was read
 // before it. No memory is reused: the HTTP client may still read a body whose request has been answered.
 type batches interface{ next() (*batch, error) }
+
+// ndjson is the media type of files that say nothing else.
+const ndjson = "application/x-ndjson"
 
 const (
 	batchBytes = 4 << 20  // a request is closed when it has so many
@@ -31,7 +53,7 @@ const (
 func cut(r io.Reader, mediaType string, events int) batches {
 	c := cutter{r: bufio.NewReaderSize(r, 256<<10), events: events, batch: &batch{first: 1}}
 	switch name, _, _ := strings.Cut(strings.ToLower(mediaType), ";"); strings.TrimSpace(name) {
-	case "application/x-ndjson", "application/ndjson", "application/jsonl", "application/jsonlines":
+	case ndjson, "application/ndjson", "application/jsonl", "application/jsonlines":
 		return &byLine{cutter: c, blank: func(line []byte) bool { return len(bytes.TrimSpace(line)) == 0 }}
 	case "text/plain":
 		return &byLine{cutter: c, blank: func(line []byte) bool { return len(bytes.TrimRight(line, "\r\n")) == 0 }}
@@ -114,6 +136,7 @@ type byLength struct{ cutter }
 
 func (c *byLength) next() (*batch, error) {
 	b := c.begin()
+	b.prefixed = true
 	for !c.full() {
 		size, err := binary.ReadUvarint(c.r)
 		if err == io.EOF {

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/headgate-io/headgate/event"
 )
 
 // Exit codes.
@@ -51,7 +53,14 @@ func markWork(cmd *cobra.Command) {
 	}
 }
 
+// exitCode takes what the gateway finds wrong with settings and parameters for bad usage, too.
 func exitCode(err error) int {
+	if refused, ok := errors.AsType[*refusedError](err); ok {
+		switch refused.doc.Code {
+		case event.BadConfiguration, event.BadParameter, event.BadStreamName:
+			return exitUsage
+		}
+	}
 	_, ofWork := errors.AsType[*work](err)
 	_, ofUsage := errors.AsType[*usage](err)
 	if ofWork && !ofUsage {

@@ -19,6 +19,7 @@ func newPluginCommand() *cobra.Command {
 		newPluginActivateCommand(at),
 		newPluginDeactivateCommand(at),
 		newPluginDeleteCommand(at),
+		newPluginTestCommand(),
 	)
 	return cmd
 }

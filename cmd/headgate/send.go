@@ -35,7 +35,7 @@ func newSendCommand(c clock) *cobra.Command {
 	at := ingestFlag(cmd)
 	streamFlag(cmd, &o.stream)
 	cmd.Flags().StringVar(&o.ack, "ack", "", "wait until events are accepted, durable or delivered (default: the stream's)")
-	cmd.Flags().StringVar(&o.mediaType, "type", "application/x-ndjson", "media type of the file")
+	cmd.Flags().StringVar(&o.mediaType, "type", ndjson, "media type of the file")
 	cmd.Flags().IntVar(&o.batch, "batch", 500, "most events in a request")
 	cmd.Flags().Float64Var(&o.rate, "rate", 0, "most events a second, on average (0: as fast as it goes)")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", time.Minute, "how long a request is tried again")
@@ -53,6 +53,9 @@ func newSendCommand(c clock) *cobra.Command {
 		}
 		defer file.Close()
 		s := &sender{to: to, clock: c, options: o, file: args[0], stderr: cmd.ErrOrStderr()}
+		if s.file == "-" {
+			s.file = "stdin"
+		}
 		s.progress = newProgress(s.stderr, size, c.now())
 		ctx, stop := interruptible(cmd.Context())
 		defer stop()

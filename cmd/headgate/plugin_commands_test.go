@@ -1,0 +1,91 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+const versionDoc = `{"name":"p","digest":"sha256:0123456789abcdef","size":3,"abi":"hg/1","kind":"extractor+filter","languages":["Go"],"checks":[]}`
+
+func TestPluginPush(t *testing.T) {
+	s := scripted(t, reply{status: 201, body: versionDoc})
+	file := temporary(t, "p.wasm", "abc")
+	r := command(t, "", "plugin", "push", "p", file).expect(t, 0)
+	if r.out != "p sha256:0123456789abcdef (3 bytes; extractor+filter, Go)\n" {
+		t.Errorf("%q", r.out)
+	}
+	if q := s.requests[0]; q.method != "PUT" || q.path != "/v1/plugins/p" || q.body != "abc" || q.header.Get("Content-Type") != "application/wasm" {
+		t.Errorf("%+v", q)
+	}
+	if r := command(t, "", "plugin", "push", "p", file, "-o", "json").expect(t, 0); !strings.Contains(r.out, `"kind": "extractor+filter"`) {
+		t.Errorf("%q", r.out)
+	}
+}
+
+func TestPluginPushNamesEachFailedCheck(t *testing.T) {
+	scripted(t, refused(422, "plugin_refused", `"checks":[{"check":"format","ok":true},{"check":"exports","ok":false,"code":"E_EXPORT","detail":"no hg_process"}]`))
+	r := command(t, "", "plugin", "push", "p", temporary(t, "p.wasm", "abc")).expect(t, 1, "exports: E_EXPORT: no hg_process\n", "plugin_refused: because")
+	if strings.Contains(r.stderr, "format") {
+		t.Errorf("names what passed: %s", r.stderr)
+	}
+}
+
+func TestPluginListAndShow(t *testing.T) {
+	s := scripted(t, reply{status: 200, body: `{"plugins":[{"name":"p","versions":[` + versionDoc + `],"streams":["web","app"]},{"name":"none","versions":[]}]}`})
+	r := command(t, "", "plugin", "list").expect(t, 0)
+	if !strings.Contains(r.out, "0123456789ab") || !strings.Contains(r.out, "web,app") || strings.Contains(r.out, "none") {
+		t.Errorf("%s", r.out)
+	}
+	if r := command(t, "", "plugin", "list", "-o", "json").expect(t, 0); !json.Valid([]byte(r.out)) {
+		t.Errorf("%s", r.out)
+	}
+	s.answers = []reply{{status: 200, body: versionDoc}}
+	command(t, "", "plugin", "show", "p").expect(t, 0)
+	if r := command(t, "", "plugin", "show", "p", "--digest", "sha256:01234567").expect(t, 0); !strings.Contains(r.out, `"name": "p"`) {
+		t.Errorf("%s", r.out)
+	}
+	for i, want := range []string{"/v1/plugins/p", "/v1/plugins/p/versions/sha256:01234567"} {
+		if got := s.requests[2+i].path; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+func TestPluginActivateAndDeactivate(t *testing.T) {
+	s := scripted(t, reply{status: 200, body: `{"stream":"web","plugins":[{"plugin":"a","digest":"sha256:0123456789abcdef"},{"plugin":"b","digest":"sha256:f"}]}`})
+	line := []string{"plugin", "activate", "--stream", "web", "a", "--digest", "01234567", "--on-error", "default_key=x", "--config"}
+	r := command(t, "", append(line, `{"n":500}`)...).expect(t, 0)
+	if r.out != "web: a@0123456789ab -> b@f\n" {
+		t.Errorf("%q", r.out)
+	}
+	command(t, "", append(line, "@"+temporary(t, "c.json", `{"n":500}`))...).expect(t, 0)
+	want := `{"plugin":"a","digest":"01234567","config":{"n":500},"on_error":"default_key=x"}`
+	for _, q := range s.requests {
+		if q.method != "POST" || q.path != "/v1/streams/web/plugins" || q.body != want || q.header.Get("Content-Type") != "application/json" {
+			t.Errorf("%+v", q)
+		}
+	}
+	command(t, "", "plugin", "activate", "--stream", "web", "a").expect(t, 0)
+	if got := s.requests[2].body; got != `{"plugin":"a"}` {
+		t.Errorf("%s", got)
+	}
+	s.answers = []reply{{status: 200, body: `{"stream":"web","plugins":[]}`}}
+	if r := command(t, "", "plugin", "deactivate", "--stream", "web", "a").expect(t, 0); r.out != "web: no plugins\n" {
+		t.Errorf("%q", r.out)
+	}
+	if q := s.requests[3]; q.method != "DELETE" || q.path != "/v1/streams/web/plugins/a" {
+		t.Errorf("%+v", q)
+	}
+}
+
+func TestPluginDelete(t *testing.T) {
+	s := scripted(t, reply{status: 204})
+	command(t, "", "plugin", "delete", "p").expect(t, 0)
+	command(t, "", "plugin", "delete", "p", "--digest", "01234567").expect(t, 0)
+	for i, want := range []string{"/v1/plugins/p", "/v1/plugins/p/versions/01234567"} {
+		if q := s.requests[i]; q.method != "DELETE" || q.path != want {
+			t.Errorf("%+v", q)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/headgate-io/headgate/event"
+)
+
+// trialSummary is the last line; its counts add up to Events.
+type trialSummary struct {
+	Events   int     `json:"events"`
+	Kept     int     `json:"kept"`
+	Filtered int     `json:"filtered"`
+	Rejected int     `json:"rejected"`
+	Failed   int     `json:"failed"`       // of the rejected, those on which the plugin itself failed
+	Cost     float64 `json:"ns_per_event"` // of the whole chain on one core
+}
+
+// trialEvent is what became of one event.
+type trialEvent struct {
+	Event   int    `json:"event"` // from 1
+	Verdict string `json:"verdict"`
+	textOrBytes
+	Code   event.Code `json:"code,omitempty"`
+	Detail string     `json:"detail,omitempty"`
+}
+
+// textOrBytes are the key and the replaced data, as text or as base64.
+type textOrBytes struct {
+	Key        *string `json:"key"`
+	KeyBase64  []byte  `json:"key_base64,omitempty"`
+	Data       *string `json:"data,omitempty"` // only when the plugin replaced it
+	DataBase64 []byte  `json:"data_base64,omitempty"`
+}
+
+// print prints what became of each event of a batch.
+func (t *trial) print(b *batch, eb *event.Batch) error {
+	faults := map[int]event.Error{}
+	for _, e := range eb.Errors {
+		faults[e.Index] = e
+	}
+	for i := range eb.Events {
+		e := &eb.Events[i]
+		t.count(e.Verdict, faults[i].Code)
+		line := trialEvent{Event: b.first + i, Verdict: e.Verdict.String(), Code: faults[i].Code, Detail: faults[i].Detail}
+		if e.Verdict == event.Keep {
+			line.Verdict = "kept"
+			line.textOrBytes = shown(e, b.event(i))
+		}
+		if err := t.printEvent(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *trial) count(v event.Verdict, code event.Code) {
+	t.total.Events++
+	switch v {
+	case event.Keep:
+		t.total.Kept++
+	case event.Filtered:
+		t.total.Filtered++
+	default:
+		t.total.Rejected++
+	}
+	if code == event.PluginFailed {
+		t.total.Failed++
+	}
+}
+
+// shown takes the key, and the data if it is no longer what it was.
+func shown(e *event.Event, was []byte) (s textOrBytes) {
+	if e.HasKey {
+		s.Key, s.KeyBase64 = textOf(e.Key)
+	}
+	if !bytes.Equal(e.Data, was) {
+		s.Data, s.DataBase64 = textOf(e.Data)
+	}
+	return s
+}
+
+// textOf returns text as text and other bytes as they are.
+func textOf(p []byte) (text *string, raw []byte) {
+	if !utf8.Valid(p) {
+		return nil, p
+	}
+	s := string(p)
+	return &s, nil
+}
+
+func (t *trial) printEvent(e trialEvent) (err error) {
+	switch {
+	case t.json:
+		err = json.NewEncoder(t.out).Encode(e)
+	case e.Detail != "":
+		_, err = fmt.Fprintf(t.out, "%d\t%s\t%s: %s\n", e.Event, e.Verdict, e.Code, e.Detail)
+	case e.Verdict == "kept":
+		_, err = fmt.Fprintf(t.out, "%d\tkept\t%s\n", e.Event, e.describe())
+	default:
+		_, err = fmt.Fprintf(t.out, "%d\t%s\n", e.Event, e.Verdict)
+	}
+	return err
+}
+
+func (s *textOrBytes) describe() string {
+	text := "no key"
+	switch {
+	case s.Key != nil:
+		text = "key " + fmt.Sprintf("%q", *s.Key)
+	case s.KeyBase64 != nil:
+		text = fmt.Sprintf("key %q", s.KeyBase64)
+	}
+	switch {
+	case s.Data != nil:
+		text += "\tnow " + *s.Data
+	case s.DataBase64 != nil:
+		text += fmt.Sprintf("\tnow %q", s.DataBase64)
+	}
+	return text
+}
+
+func (t *trial) summary() error {
+	if t.json {
+		return json.NewEncoder(t.out).Encode(t.total)
+	}
+	_, err := fmt.Fprintf(t.out, "%d events: %d kept, %d filtered, %d rejected; %.0f ns an event\n",
+		t.total.Events, t.total.Kept, t.total.Filtered, t.total.Rejected, t.total.Cost)
+	return err
+}
