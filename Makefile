@@ -8,7 +8,7 @@ LDFLAGS  = -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 GUEST    = examples/plugins/accesslog/accesslog.wasm
 FUZZTIME ?= 10s
 
-.PHONY: all build plugins demo run test test-race test-crash fuzz cross fmt clean
+.PHONY: all build plugins demo run test test-race test-crash fuzz bench cross fmt clean
 
 all: build plugins
 
@@ -38,6 +38,10 @@ test-crash: all   ## kill -9 over and over under load; CRASHES=n rounds
 
 fuzz:             ## each fuzz target for FUZZTIME
 	./internal/layers/fuzz.sh $(FUZZTIME)
+
+bench: all        ## CPU time, rate and memory beside a floor; CHECK=1 fails over a target, BENCH="..." passes flags on
+	go build -o bin/bench ./bench
+	./bin/bench $(if $(CHECK),-check) $(BENCH)
 
 cross:            ## builds for all platforms
 	for os in linux darwin; do for arch in amd64 arm64; do \
