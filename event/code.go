@@ -77,6 +77,7 @@ const (
 	EtagMismatch         Code = "etag_mismatch"
 	PluginRefused        Code = "plugin_refused"
 	BadConfiguration     Code = "bad_configuration"
+	BackendRefused       Code = "backend_refused"
 )
 
 // Codes of failures that are ours: a retry can help, and the answer says what is stored.

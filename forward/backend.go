@@ -20,9 +20,10 @@ type Backend interface {
 	// Send stores a run and returns nil when it is confirmed at the backend's declared level. A nil answer is the
 	// only confirmation: after any error the lane sends the same run, byte for byte, again, and the backend must
 	// recognise what it already has; so a Send of events at or below the stored number is confirmed, not stored
-	// twice. The exception is a *SendError with Refused: the backend stored nothing of the run and never will, and
-	// the lane goes on with the run behind it, so that First may leave a gap. The run and its bytes are lent until
-	// Send returns.
+	// twice. The exception is a *SendError with Refused: the backend stored nothing of the run and never will. The
+	// lane then sends the run's events in smaller runs, down to single ones, so that only those refused alone are
+	// given up; it goes on behind them, so that First may leave a gap. The run and its bytes are lent until Send
+	// returns.
 	Send(ctx context.Context, run *Run) error
 }
 
@@ -37,15 +38,15 @@ type Run struct {
 
 	ContentType     string // framing of the events; the frames of a run share it
 	ContentEncoding string // "" when the frames are not compressed
-	ID              string // <gateway>.<stream>.<partition>.<first>+<frames>
+	ID              string // <gateway>.<stream>.<partition>.<first>+<frames>; -<last> instead for a piece of a frame
 	Payload         []byte
 }
 
 // SendError is how a backend says more than "try again". Any other error of Send is retried.
 type SendError struct {
-	Refused bool          // the content is refused for good; a retry cannot help
+	Refused bool          // the content, or its size, is refused for good; only a smaller run can help
 	After   time.Duration // not before this long from now; 0 leaves it to the lane's back-off
-	Code    event.Code    // what producers are told; "" is backend_unavailable, or internal when refused
+	Code    event.Code    // what producers are told; "" is backend_unavailable, or backend_refused when refused
 	Reason  string        // short, from a fixed set: label of headgate_delivery_errors_total; "" is "error"
 	Err     error
 }

@@ -106,16 +106,22 @@ func (fr *frame) full(cfg *Config) bool {
 	return fr.events >= cfg.FrameEvents || !fr.fits(0, cfg)
 }
 
-// settle tells the receipts what has become of the frame's events: confirmed, or refused with a code.
-func (fr *frame) settle(refused event.Code) {
-	index := fr.index
+// refusal is an event that the backend refused for good.
+type refusal struct {
+	at   int // its place in the frame
+	code event.Code
+}
+
+// settle tells the receipts what has become of the frame's events: those refused, in order, and all others confirmed.
+func (fr *frame) settle(refused []refusal) {
+	end := 0
 	for _, p := range fr.parts {
-		if refused != "" {
-			p.receipt.fail(index[:p.events], refused)
-		} else {
-			p.receipt.settle(p.events)
+		end += p.events
+		for len(refused) > 0 && refused[0].at < end {
+			p.receipt.fail(fr.index[refused[0].at], refused[0].code)
+			refused = refused[1:]
 		}
-		index = index[p.events:]
+		p.receipt.settle(p.events)
 	}
 }
 

@@ -20,7 +20,8 @@ type lane struct {
 	sender  chan struct{}              // wakes the sender: capacity 1
 	trouble atomic.Pointer[event.Code] // what to tell producers while the backend's last answer was a failure, else nil
 
-	next uint64 // number of the next event to be sealed, 0 before Resume; the sealer's
+	next     uint64   // number of the next event to be sealed, 0 before Resume; the sealer's
+	refusals refusals // the sender's
 
 	mu         sync.Mutex // guards the rest
 	minVersion uint64     // events routed by an older table are refused

@@ -63,7 +63,12 @@ func TestQ06GaugesAddUp(t *testing.T) {
 		limit := budget.New(1 << 20)
 		cfg := config(2)
 		cfg.FrameEvents, cfg.MaxRun, cfg.BackendName = 2, 1, "local"
-		f := start(t, cfg, &memory{answer: func(context.Context, *Run) error { return <-answers }}, Deps{Budget: limit, Metrics: metrics})
+		f := start(t, cfg, &memory{answer: func(_ context.Context, run *Run) error {
+			if run.Events == 1 {
+				return &SendError{Refused: true}
+			}
+			return <-answers
+		}}, Deps{Budget: limit, Metrics: metrics})
 		for n := 1; n <= 4; n++ {
 			b := batch(event.Accepted, "a", "b", "c")
 			b.Events[1].Partition = 1
@@ -92,7 +97,7 @@ func TestQ06GaugesAddUp(t *testing.T) {
 		addUp(t, reg, 12)
 		want("headgate_delivery_errors_total", 1, "backend=local", "reason=error")
 		want("headgate_delivery_errors_total", 1, "backend=local", "reason=full")
-		want("headgate_delivery_errors_total", 1, "backend=local", "reason=refused")
+		want("headgate_delivery_errors_total", 3, "backend=local", "reason=refused") // the run and each of its events
 		want("headgate_refused_events_total", 2)
 		close(answers) // nil: confirmed
 		<-time.After(time.Minute)

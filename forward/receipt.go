@@ -115,14 +115,11 @@ func (r *Receipt) settle(n int) {
 	}
 }
 
-// fail lists the events as refused and ends the wait for them.
-func (r *Receipt) fail(index []int32, code event.Code) {
+// fail lists an event as refused; settle counts it.
+func (r *Receipt) fail(index int32, code event.Code) {
 	r.mu.Lock()
-	for _, i := range index {
-		r.failed = append(r.failed, Failure{Index: int(i), Code: code})
-	}
-	r.mu.Unlock()
-	r.settle(len(index))
+	defer r.mu.Unlock()
+	r.failed = append(r.failed, Failure{Index: int(index), Code: code})
 }
 
 // abandon ends the wait for n events of which nobody can say whether they are stored.

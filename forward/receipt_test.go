@@ -121,8 +121,8 @@ func TestRefusedEventsFailAlone(t *testing.T) {
 			t.Errorf("failed %s, want events 1 and 3", got)
 		}
 		wantStrings(t, data(t, m.sent()), "a", "c")
-		if m.tries != 2 {
-			t.Errorf("%d sends, want 2: a refused run is not sent again", m.tries)
+		if m.tries != 4 {
+			t.Errorf("%d sends, want 4: two runs, and the two events of the refused one", m.tries)
 		}
 		if limit.Held() != 0 {
 			t.Errorf("%d bytes held, want 0", limit.Held())
@@ -132,10 +132,8 @@ func TestRefusedEventsFailAlone(t *testing.T) {
 
 func TestRefusedFramesAreToldApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		refuse := true
-		m := &memory{answer: func(context.Context, *Run) error {
-			defer func() { refuse = false }()
-			if refuse {
+		m := &memory{answer: func(_ context.Context, run *Run) error {
+			if run.First <= 2 {
 				return &SendError{Refused: true}
 			}
 			return nil
@@ -148,7 +146,7 @@ func TestRefusedFramesAreToldApart(t *testing.T) {
 		first, second := forward(t, f, batch(event.Delivered, "a")), forward(t, f, b)
 		waitDelivered(t, first)
 		waitDelivered(t, second)
-		if got := fmt.Sprint(first.Failed(), second.Failed()); got != "[{0 internal}] [{1 internal}]" {
+		if got := fmt.Sprint(first.Failed(), second.Failed()); got != "[{0 backend_refused}] [{1 backend_refused}]" {
 			t.Errorf("failed %s, want the first kept one of each", got)
 		}
 		got := m.sent()

@@ -1,12 +1,11 @@
 package forward
 
 import (
-	"cmp"
 	"context"
 	"math/rand/v2"
 	"slices"
+	"time"
 
-	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/sdk/wire"
 )
 
@@ -54,50 +53,53 @@ func cutRun(frames []*frame, limit int) int {
 	return len(frames)
 }
 
-// deliver sends the frames until they are confirmed or refused for good; it reports false when ctx ended first.
+// deliver sends the frames in order, as one run or, when that is refused, in halves, until each of their events is
+// confirmed or refused alone; it reports false when ctx ended first.
 func (l *lane) deliver(ctx context.Context, batch []*frame) bool {
 	run, joint := l.assemble(batch)
-	var refusal *SendError
-	err := l.retry(ctx, "send", func(ctx context.Context) (err error) {
-		err = l.f.backend.Send(ctx, run)
-		if refusal = refused(err); refusal != nil {
-			return nil // an answer, and the last one
-		}
-		return err
-	})
+	why, err := l.send(ctx, run)
 	if joint != nil {
 		give(joint)
 	}
-	switch {
+	switch half := len(batch) / 2; {
 	case err != nil:
 		return false
-	case refusal != nil:
-		l.refuse(run, refusal)
+	case why == nil:
+		l.finish(len(batch), nil)
+		return true
+	case half == 0:
+		return l.deliverPieces(ctx, batch[0], why)
 	default:
-		l.finish(len(batch), "")
+		return l.deliver(ctx, batch[:half]) && l.deliver(ctx, batch[half:])
 	}
-	return true
 }
 
-// refuse gives up the run in flight and tells its requests.
-func (l *lane) refuse(run *Run, why *SendError) {
-	l.f.metrics.errors.WithLabelValues(l.f.cfg.BackendName, reason(why)).Inc()
-	l.f.log.Error("the backend refused events for good: they are dropped and their requests told",
-		"partition", l.partition, "run", run.ID, "events", run.Events, "err", why)
-	l.finish(run.Frames, cmp.Or(why.Code, event.Internal))
+// send sends a run until the backend confirms or refuses it; why is the refusal. The error is that of ctx, which
+// ended first.
+func (l *lane) send(ctx context.Context, run *Run) (why *SendError, err error) {
+	err = l.retry(ctx, "send", func(ctx context.Context) error {
+		err := l.f.backend.Send(ctx, run)
+		if why = refused(err); why == nil {
+			return err
+		}
+		l.f.metrics.errors.WithLabelValues(l.f.cfg.BackendName, reason(why)).Inc()
+		if run.Events == 1 {
+			return l.refusals.allow(time.Now(), why)
+		}
+		return nil // an answer, and the last one
+	})
+	if err == nil && why == nil {
+		l.refusals.confirmed(time.Now(), run.Events)
+	}
+	return why, err
 }
 
 // assemble describes the frames as a run. Several are concatenated in a buffer, which the caller gives back.
 func (l *lane) assemble(batch []*frame) (run *Run, joint *buffer) {
 	first, last := batch[0], batch[len(batch)-1]
-	run = &Run{
-		Stream: l.f.cfg.Stream, Partition: l.partition,
-		First: first.first, Last: last.first + uint64(last.events) - 1, Frames: len(batch),
-		TableVersion: last.tableVersion, ContentType: first.framing.ContentType(),
-		ContentEncoding: l.f.codec.ContentEncoding(), Payload: first.payload.b,
-	}
-	run.Events = int(run.Last - run.First + 1)
-	run.ID = wire.RunID(wire.FrameID(l.f.cfg.Gateway, run.Stream, uint32(run.Partition), run.First), run.Frames)
+	run = l.run(first, first.first, last.first+uint64(last.events)-1)
+	run.Frames, run.TableVersion, run.Payload = len(batch), last.tableVersion, first.payload.b
+	run.ID = wire.RunID(l.frameID(run.First), run.Frames)
 	if len(batch) == 1 {
 		return run, nil
 	}
@@ -113,9 +115,24 @@ func (l *lane) assemble(batch []*frame) (run *Run, joint *buffer) {
 	return run, joint
 }
 
-// finish takes the run in flight off the queue and settles its events: confirmed, or refused with a code.
-func (l *lane) finish(frames int, refused event.Code) {
-	done, held := l.popRun(frames, refused != "")
+// run returns a run of one frame's kind with the events from first to last; it needs an id and a payload.
+func (l *lane) run(fr *frame, first, last uint64) *Run {
+	return &Run{
+		Stream: l.f.cfg.Stream, Partition: l.partition, First: first, Last: last, Events: int(last - first + 1),
+		Frames: 1, TableVersion: fr.tableVersion,
+		ContentType: fr.framing.ContentType(), ContentEncoding: l.f.codec.ContentEncoding(),
+	}
+}
+
+// frameID names the lane's frame that begins with the event of that number.
+func (l *lane) frameID(first uint64) string {
+	return wire.FrameID(l.f.cfg.Gateway, l.f.cfg.Stream, uint32(l.partition), first)
+}
+
+// finish takes the first frames off the queue and settles their events: the refused ones, of a frame that is
+// alone, with their codes, and all others as confirmed.
+func (l *lane) finish(frames int, refused []refusal) {
+	done, held := l.popRun(frames, len(refused))
 	l.f.budget.Release(held)
 	for _, fr := range done {
 		fr.settle(refused)
@@ -123,22 +140,21 @@ func (l *lane) finish(frames int, refused event.Code) {
 	}
 }
 
-// popRun takes the run in flight, n frames, off the queue.
-func (l *lane) popRun(n int, refused bool) (done []*frame, held int64) {
+// popRun takes n frames, of whose events so many were refused, off the queue.
+func (l *lane) popRun(n, refused int) (done []*frame, held int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	done = slices.Clone(l.queue[:n])
 	clear(l.queue[:n])
 	l.queue, l.sealed = l.queue[n:], l.sealed-n
+	events := 0
 	for _, fr := range done {
 		held += fr.held
-		l.counts.inflight -= fr.events
-		if refused {
-			l.counts.refused += uint64(fr.events)
-		} else {
-			l.counts.delivered += uint64(fr.events)
-		}
+		events += fr.events
 	}
+	l.counts.inflight -= events
+	l.counts.delivered += uint64(events - refused)
+	l.counts.refused += uint64(refused)
 	l.counts.bytes -= held
 	return done, held
 }

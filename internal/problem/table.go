@@ -27,7 +27,7 @@ var table = map[event.Code]Kind{
 	event.TooDeep: {422, false}, event.DuplicateName: {422, false}, event.KeyRequired: {422, false},
 	event.KeyNotScalar: {422, false}, event.KeyTooLong: {422, false}, event.PluginRejected: {422, false},
 	event.PluginFailed: {422, false}, event.PluginRefused: {422, false}, event.InvalidCloudEvent: {422, false},
-	event.IdempotencyMismatch: {422, false}, event.StrictRejected: {422, false},
+	event.IdempotencyMismatch: {422, false}, event.StrictRejected: {422, false}, event.BackendRefused: {422, false},
 	event.EarlyData: {425, true}, event.CallerRate: {429, true}, event.KeyRate: {429, true},
 	event.HeadersTooLarge: {431, false},
 	event.Internal:        {500, true}, event.NotReadable: {501, false},

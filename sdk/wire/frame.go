@@ -133,3 +133,6 @@ func FrameID(gateway, stream string, partition uint32, number uint64) string {
 
 // RunID names a run of so many frames that begins with the frame called first.
 func RunID(first string, frames int) string { return first + "+" + strconv.Itoa(frames) }
+
+// PieceID names a run of one frame that was cut out of a larger one: by its first event, as a frame, and its last.
+func PieceID(first string, last uint64) string { return first + "-" + strconv.FormatUint(last, 10) }

@@ -1,0 +1,51 @@
+package forward
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/headgate-io/headgate/event"
+)
+
+// A backend that refuses event after event has more likely lost its senses than met so much bad content: from
+// here on a lane gives up no more events, and tries the one at hand until the backend takes it.
+const (
+	mostInARow     = 100 // events refused alone with none confirmed between them
+	mostInAWindow  = 100 // refused in refusalWindow, where they are also
+	mostPerHundred = 1   // more than this part of what was sent in it
+	refusalWindow  = 10 * time.Second
+)
+
+// refusals is how many events of a lane were refused lately.
+type refusals struct {
+	row          int // since the last confirmation
+	begin        time.Time
+	taken, given int // since begin: confirmed, given up
+}
+
+// confirmed notes that the backend took events.
+func (r *refusals) confirmed(now time.Time, events int) {
+	r.roll(now)
+	r.row = 0
+	r.taken += events
+}
+
+// allow returns nil when an event that was refused alone may be given up, and counts it; else an error that has the
+// lane send it again.
+func (r *refusals) allow(now time.Time, why *SendError) error {
+	r.roll(now)
+	if r.row >= mostInARow || r.given >= mostInAWindow && r.given*100 > (r.given+r.taken)*mostPerHundred {
+		return &SendError{Code: event.BackendUnavailable, Reason: "refuses_too_much", After: pauseCap,
+			Err: fmt.Errorf("the backend refused the last %d events, %d in %v: no more are given up until it takes this one: %w",
+				r.row, r.given, refusalWindow, why.Err)}
+	}
+	r.row++
+	r.given++
+	return nil
+}
+
+func (r *refusals) roll(now time.Time) {
+	if now.Sub(r.begin) >= refusalWindow {
+		r.begin, r.taken, r.given = now, 0, 0
+	}
+}
