@@ -96,6 +96,19 @@ func outcomes(b *event.Batch) string {
 	return out.String()
 }
 
+// scratch holds the example plugin and its compiled form, which take seconds to make.
+var scratch string
+
+func TestMain(m *testing.M) {
+	var err error
+	if scratch, err = os.MkdirTemp("", "headgate-plugins-"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	os.RemoveAll(scratch)
+	os.Exit(code)
+}
+
 // example returns examples/plugins/accesslog, built once for all tests.
 func example(t testing.TB) []byte {
 	t.Helper()
@@ -107,12 +120,7 @@ func example(t testing.TB) []byte {
 }
 
 var buildExample = sync.OnceValues(func() ([]byte, error) {
-	dir, err := os.MkdirTemp("", "headgate-plugin-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	out := filepath.Join(dir, "accesslog.wasm")
+	out := filepath.Join(scratch, "accesslog.wasm")
 	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", out, "../examples/plugins/accesslog")
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
 	cmd.Stderr = os.Stderr

@@ -17,17 +17,29 @@ type guest struct {
 	regions [][]byte // memory that the host uses
 
 	// The batch being processed.
-	control, data, descriptors, results, headers []byte
-	arrived                                      int64
-	event                                        []byte // the one being handled
-	result                                       Result
-	object                                       object // the JSON object scanned last
-	scanned                                      bool   // object is that of event
-	kept                                         arena
+	control *control
+	data    []byte
+	headers []byte
+	event   []byte   // the one being handled
+	scanned bool     // members are those of event
+	members []member // of the JSON object scanned last
+	kept    arena
 }
 
 // g is the only state: exports of a module are functions, and an instance is a guest.
 var g guest
+
+// control is the control block as it lies in memory: abi.CtlSize and so on.
+type control struct {
+	size, count, first, done              uint32
+	data, dataLen, descriptors, results   uint32
+	now                                   int64
+	flags, stream, header, headerLen, out uint32
+	_                                     uint32
+}
+
+// descriptor is an event's place in the data: abi.EventOffset, abi.EventLength.
+type descriptor struct{ offset, length uint32 }
 
 // address is where p is in the guest's memory, which pointers of 32 bits reach.
 func address(p []byte) uint32 { return uint32(uintptr(unsafe.Pointer(unsafe.SliceData(p)))) }
@@ -63,6 +75,13 @@ func (g *guest) region(ptr, n uint32) []byte {
 	return nil
 }
 
+// array returns a region as n records, of which the host has filled in all; nil when it is none.
+func array[T any](ptr, n uint32) []T {
+	var record T
+	p := g.region(ptr, n*uint32(unsafe.Sizeof(record)))
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(p))), min(int(n), len(p)))
+}
+
 // start hands over the configuration. 0 is success.
 func (g *guest) start(ptr, n uint32) int32 {
 	g.config = g.region(ptr, n)
@@ -82,61 +101,40 @@ func (g *guest) start(ptr, n uint32) int32 {
 
 // process handles a batch. 0 is success.
 func (g *guest) process(ctl uint32) int32 {
-	if g.control = g.region(ctl, abi.ControlSize); g.control == nil || g.handle == nil {
+	blocks := array[control](ctl, 1)
+	if len(blocks) == 0 || g.handle == nil {
 		return -1
 	}
-	n := g.field(abi.CtlCount)
-	g.data = g.region(g.field(abi.CtlData), g.field(abi.CtlDataLen))
-	g.descriptors = g.region(g.field(abi.CtlEvents), n*abi.EventSize)
-	g.results = g.region(g.field(abi.CtlResults), n*abi.ResultSize)
-	g.headers = g.region(g.field(abi.CtlHeader), g.field(abi.CtlHeaderLen))
-	g.arrived = int64(binary.LittleEndian.Uint64(g.control[abi.CtlNow:]))
-	if g.data == nil || g.descriptors == nil || g.results == nil {
+	c := &blocks[0]
+	events, results := array[descriptor](c.descriptors, c.count), array[Result](c.results, c.count)
+	data := g.region(c.data, c.dataLen)
+	if uint32(len(events)) != c.count || uint32(len(results)) != c.count || data == nil {
 		return -1
 	}
+	g.control, g.data, g.headers = c, data, g.region(c.header, c.headerLen)
 	g.kept.reset()
-	for i := g.field(abi.CtlFirst); i < n; i++ {
-		putU32(g.control, abi.CtlDone, i)
-		d := g.descriptors[i*abi.EventSize:]
-		from := u32(d, abi.EventOffset)
-		to := from + u32(d, abi.EventLength)
-		g.event, g.scanned = g.data[from:to:to], false
-		g.result = Result{}
-		g.handle(g.event, &g.result)
-		g.write(g.results[i*abi.ResultSize:][:abi.ResultSize])
+	for i := int(c.first); i < len(events); i++ {
+		c.done = uint32(i)
+		from := events[i].offset
+		to := from + events[i].length
+		g.event, g.scanned = data[from:to:to], false
+		results[i] = Result{}
+		g.handle(g.event, &results[i])
 	}
-	putU32(g.control, abi.CtlDone, n)
+	c.done = c.count
 	g.event, g.scanned = nil, false
 	return 0
 }
 
-func (g *guest) field(at int) uint32 { return u32(g.control, at) }
-
-func (g *guest) write(dst []byte) {
-	r := &g.result
-	var key, value uint32
-	if r.hasKey {
-		key = address(g.stable(r.key))
+// stable returns the address of bytes equal to p that stay until the next batch. It is never 0.
+func (g *guest) stable(p []byte) uint32 {
+	switch at := address(p); {
+	case len(p) == 0:
+		return address(g.data) | 1
+	case uint64(at-address(g.data))+uint64(len(p)) <= uint64(len(g.data)):
+		return at
 	}
-	if r.verdict == abi.VerdictReplace {
-		value = address(g.stable(r.value))
-	}
-	putU32(dst, abi.ResKey, key)
-	binary.LittleEndian.PutUint16(dst[abi.ResKeyLen:], uint16(min(len(r.key), 1<<16-1))) // too long either way
-	dst[abi.ResVerdict], dst[abi.ResCode] = r.verdict, r.code
-	putU32(dst, abi.ResValue, value)
-	putU32(dst, abi.ResValueLen, uint32(len(r.value)))
-}
-
-// stable returns bytes equal to p that stay until the next batch and are at an address that is not 0.
-func (g *guest) stable(p []byte) []byte {
-	if len(p) == 0 {
-		return g.control[:0]
-	}
-	if at := address(p) - address(g.data); uint64(at)+uint64(len(p)) <= uint64(len(g.data)) {
-		return p
-	}
-	return g.kept.copy(p)
+	return address(g.kept.copy(p))
 }
 
 // arena keeps copies until it is reset. It allocates only while it grows.
@@ -166,9 +164,6 @@ func (a *arena) copy(p []byte) []byte {
 	copy(q, p)
 	return q
 }
-
-func u32(p []byte, at int) uint32       { return binary.LittleEndian.Uint32(p[at:]) }
-func putU32(p []byte, at int, v uint32) { binary.LittleEndian.PutUint32(p[at:], v) }
 
 // text16 takes a text with its length as u16 in front off p.
 func text16(p []byte) (text, rest []byte) {

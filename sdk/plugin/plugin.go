@@ -50,7 +50,12 @@ func Configure(f func(config []byte) error) struct{} {
 func Config() []byte { return g.config }
 
 // Arrived returns when the request came in, in unix nanoseconds.
-func Arrived() int64 { return g.arrived }
+func Arrived() int64 {
+	if g.control == nil {
+		return 0
+	}
+	return g.control.now
+}
 
 // Header returns the request's first header of that name, which is in lower case; ok is false when it has none.
 // Credentials (authorization, cookie) are never there.
@@ -66,16 +71,20 @@ func Header(name string) (value []byte, ok bool) {
 	return nil, false
 }
 
-// Result is what becomes of one event. It is the handler's until it returns.
+// Result is what becomes of one event. It is the handler's until it returns. Its layout is that of abi.ResKey and
+// so on: the handler writes what the host reads.
 type Result struct {
-	verdict, code uint8
-	hasKey        bool
-	key, value    []byte
+	key             uint32
+	keyLen          uint16
+	verdict, code   uint8
+	value, valueLen uint32
 }
 
 // Key sets the event's key, of at most 1024 bytes; an empty key is a key, too. Bytes that are not part of the
 // event are copied.
-func (r *Result) Key(key []byte) { r.key, r.hasKey = key, true }
+func (r *Result) Key(key []byte) {
+	r.key, r.keyLen = g.stable(key), uint16(min(len(key), 1<<16-1)) // the host refuses one that is too long
+}
 
 // Drop filters the event out, which is no error.
 func (r *Result) Drop() { r.verdict = abi.VerdictDrop }
@@ -84,7 +93,9 @@ func (r *Result) Drop() { r.verdict = abi.VerdictDrop }
 func (r *Result) Reject(reason uint8) { r.verdict, r.code = abi.VerdictReject, reason }
 
 // Replace gives the event new bytes, which are copied. On JSON streams they must be JSON.
-func (r *Result) Replace(value []byte) { r.verdict, r.value = abi.VerdictReplace, value }
+func (r *Result) Replace(value []byte) {
+	r.verdict, r.value, r.valueLen = abi.VerdictReplace, g.stable(value), uint32(len(value))
+}
 
 // Level is the importance of a log line.
 type Level uint32
