@@ -308,16 +308,21 @@ func TestServeAllocations(t *testing.T) {
 	if no := h.parse([]byte("host: x\r\ncontent-type: application/x-ndjson\r\n\r\n")); no != nil {
 		t.Fatal(no.Problem)
 	}
-	measure := func(n int) float64 {
+	measure := func(n int) (least float64) {
 		body := []byte(strings.Repeat("{\"a\":\"0123456789012345678901234567890123456789\"}\n", n))
 		src := bytes.NewReader(body)
 		r := &request{method: []byte("POST"), target: []byte(events), fields: h.fields, length: int64(len(body)), body: src}
-		return testing.AllocsPerRun(100, func() {
+		run := func() {
 			src.Reset(body)
 			if a := c.serve(context.Background(), r); a.status != 200 {
 				t.Fatalf("%d %s", a.status, a.doc)
 			}
-		})
+		}
+		least = testing.AllocsPerRun(1, run)
+		for range 100 { // the least of many: a pool may be emptied at any time, and under the race detector is at random
+			least = min(least, testing.AllocsPerRun(1, run))
+		}
+		return least
 	}
 	few, many := measure(1), measure(500)
 	if many > few+2 || many > 20 {
