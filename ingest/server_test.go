@@ -278,7 +278,8 @@ func TestF30OutOfDescriptors(t *testing.T) {
 		t.Skipf("set limit: %v", err)
 	}
 	defer syscall.Setrlimit(syscall.RLIMIT_NOFILE, &old)
-	waiting := g.dial() // its own descriptor; the server needs a second one
+	waiting := g.dial()
+	g.until(func() bool { return len(g.ln.open()) == 2 }) // it and the first: nothing more to accept
 	var taken []*os.File
 	for {
 		f, err := os.Open(os.DevNull)
