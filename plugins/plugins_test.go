@@ -119,16 +119,21 @@ func example(t testing.TB) []byte {
 	return wasm
 }
 
-var buildExample = sync.OnceValues(func() ([]byte, error) {
-	out := filepath.Join(scratch, "accesslog.wasm")
-	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", out, "../examples/plugins/accesslog")
+var (
+	buildExample = sync.OnceValues(func() ([]byte, error) { return buildGo("../examples/plugins/accesslog") })
+	buildGuest   = sync.OnceValues(func() ([]byte, error) { return buildGo("./testdata/goguest") })
+)
+
+func buildGo(pkg string) ([]byte, error) {
+	out := filepath.Join(scratch, filepath.Base(pkg)+".wasm")
+	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", out, pkg)
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
 	cmd.Stderr = os.Stderr
 	if err := cmd.Run(); err != nil {
 		return nil, err
 	}
 	return os.ReadFile(out)
-})
+}
 
 func pointers(t testing.TB, text string) []jsonscan.Pointer {
 	t.Helper()

@@ -31,11 +31,11 @@ var g guest
 
 // control is the control block as it lies in memory: abi.CtlSize and so on.
 type control struct {
-	size, count, first, done              uint32
-	data, dataLen, descriptors, results   uint32
-	now                                   int64
-	flags, stream, header, headerLen, out uint32
-	_                                     uint32
+	size, count, first, done            uint32
+	data, dataLen, descriptors, results uint32
+	now                                 int64
+	flags, stream, header, headerLen    uint32
+	budget, _                           uint32
 }
 
 // descriptor is an event's place in the data: abi.EventOffset, abi.EventLength.
