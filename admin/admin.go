@@ -149,10 +149,11 @@ func (s *Server) Run(ctx context.Context) error {
 // called more than once, also without Run.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop()
+	err := s.http.Shutdown(ctx)
 	if s.listener != nil {
-		_ = s.listener.Close()
+		_ = s.listener.Close() // open still only when Run was never called
 	}
-	if err := s.http.Shutdown(ctx); err != nil {
+	if err != nil {
 		_ = s.http.Close()
 		return fmt.Errorf("admin: stop: %w", err)
 	}

@@ -139,6 +139,8 @@ func (f *fake) Upload(_ context.Context, name string, wasm []byte) (Version, boo
 	if string(wasm) == "panic" {
 		panic("at the upload")
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	v := Version{Name: name, Digest: "sha256:cccccccc33333333", Size: int64(len(wasm)), Checks: f.verdict}
 	p, ok := f.plugins[name]
 	if passed(v) == nil && !ok {
