@@ -41,6 +41,8 @@ var allowed = map[string][]string{
 	"control":     shared,
 	"admin":       shared,
 
+	"forward/forwardtest": append([]string{"forward", "internal/compress", "sdk/consume", "sdk/wire"}, shared...),
+
 	"examples": {"sdk"},
 	"gateway":  nil,
 	"cmd":      nil,
