@@ -60,20 +60,6 @@ type DrainConfig struct {
 	Timeout settings.Duration `json:"timeout"` // then what is not delivered yet is given up, and said so
 }
 
-// BackendConfig is one place frames go to; exactly one kind is set.
-type BackendConfig struct {
-	JetStream *JetStreamConfig `json:"jetstream"`
-}
-
-// JetStreamConfig is the NATS JetStream server inside the process.
-type JetStreamConfig struct {
-	Embedded bool           `json:"embedded"`
-	MaxBytes settings.Bytes `json:"max_bytes"` // of all its streams together; 0: the smaller of 10 GiB and half of the free space
-}
-
-// LocalBackend is the name of the backend that is always there: the embedded JetStream.
-const LocalBackend = "local"
-
 // DefaultConfig is the zero configuration: what `headgate serve` runs.
 func DefaultConfig() Config {
 	return Config{
@@ -148,17 +134,26 @@ func (c *Config) Validate() error {
 	add("streams", mustBe(len(c.Streams) <= maxStreams, "at most %d, got %d", maxStreams, len(c.Streams)))
 	for _, name := range slices.Sorted(maps.Keys(c.Backends)) {
 		b := c.Backends[name]
-		add("backends."+name, mustBe(name == LocalBackend, "this version has the one backend %q", LocalBackend))
-		add("backends."+name+".jetstream", mustBe(b.JetStream != nil && b.JetStream.Embedded, "must be set, with embedded: true"))
+		add("backends."+name, mustBe(validName(name), "not a name; use a-z, 0-9, _ and -, at most 63"))
+		add("backends."+name, b.problem(name))
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Streams)) {
 		s := c.Streams[name]
 		add("streams."+name, mustBe(validName(name), "not a stream name; use a-z, 0-9, _ and -, at most 63"))
-		for _, err := range s.problems() {
+		for _, err := range append(s.problems(), c.knowsBackend(s.Backend)) {
 			add("streams."+name, err)
 		}
 	}
 	return errors.Join(all...)
+}
+
+// knowsBackend refuses the name of a backend that is not configured; the embedded one needs no configuration.
+func (c *Config) knowsBackend(name string) error {
+	valid := append(slices.Sorted(maps.Keys(c.Backends)), LocalBackend)
+	if err := oneOf(name, valid...); err != nil {
+		return fmt.Errorf("backend: %w", err)
+	}
+	return nil
 }
 
 // autoCreate says whether a request may make a stream.

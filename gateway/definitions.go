@@ -47,6 +47,9 @@ func (g *Gateway) SetStream(ctx context.Context, name string, doc json.RawMessag
 	if err != nil {
 		return admin.Definition{}, false, event.Problemf(event.BadConfiguration, "%v", err)
 	}
+	if err := g.cfg.knowsBackend(cfg.Backend); err != nil {
+		return admin.Definition{}, false, event.Problemf(event.BadConfiguration, "%v", err)
+	}
 	s, err := g.find(name)
 	created := err != nil
 	if created {
@@ -157,5 +160,5 @@ func (g *Gateway) Table(_ context.Context, name string) (json.RawMessage, error)
 	if err != nil {
 		return nil, err
 	}
-	return describeTable(s.partitioner.Table())
+	return describeTable(s.partitioner.Table(), s.current.Load().config.Backend)
 }

@@ -40,7 +40,7 @@ func (g *Gateway) Dependencies() []admin.Dependency {
 		accepting = "starting or draining"
 	}
 	for name, s := range *g.streams.Load() {
-		if err := s.backend.Err(); err != nil {
+		if err := s.delivery.Err(); err != nil {
 			delivery = "stream " + name + ": " + err.Error()
 		}
 		if l := s.chain.Load(); l.err != nil {
@@ -51,7 +51,7 @@ func (g *Gateway) Dependencies() []admin.Dependency {
 		delivery = "no connection to the embedded JetStream; restart the gateway"
 	}
 	return []admin.Dependency{
-		g.health.set("accepting", accepting), g.health.set("backend "+LocalBackend, delivery), g.health.set("plugins", guests),
+		g.health.set("accepting", accepting), g.health.set("delivery", delivery), g.health.set("plugins", guests),
 	}
 }
 

@@ -62,8 +62,12 @@ func row(e *consume.Event) admin.Row {
 
 // read visits the runs asked for; first nil, once the position in the backend is fixed.
 func (g *Gateway) read(ctx context.Context, q admin.Query, visit func(*jetstream.Message) error) error {
-	if _, err := g.find(q.Stream); err != nil {
+	s, err := g.find(q.Stream)
+	if err != nil {
 		return err
+	}
+	if !s.delivery.stored {
+		return event.Problemf(event.NotReadable, "stream %s goes to %s, which cannot be read back from here", s.name, s.current.Load().config.Backend)
 	}
 	query := jetstream.Query{Stream: q.Stream, Follow: q.Follow}
 	if q.Partition != admin.AllPartitions {

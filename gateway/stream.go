@@ -9,7 +9,6 @@ import (
 
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/forward"
-	"github.com/headgate-io/headgate/forward/jetstream"
 	"github.com/headgate-io/headgate/ingest"
 	"github.com/headgate-io/headgate/internal/jsonscan"
 	"github.com/headgate-io/headgate/partitioner"
@@ -24,7 +23,7 @@ type stream struct {
 	chain       atomic.Pointer[link]
 	partitioner *partitioner.Partitioner
 	forwarder   *forward.Forwarder
-	backend     *jetstream.Backend
+	delivery    delivery
 	done        chan struct{} // closed when the forwarder has ended
 }
 
@@ -81,22 +80,20 @@ func (g *Gateway) openStream(ctx context.Context, name string, def *definition) 
 	if err != nil {
 		return nil, err
 	}
-	backend, err := jetstream.Open(ctx, g.stores.writer, jetstream.Config{
-		Stream: name, Gateway: g.folder.id, MaxBytes: g.stores.maxBytes / maxStreams,
-	}, g.log)
+	to, err := g.openDelivery(ctx, name, def.config.Backend)
 	if err != nil {
-		return nil, fmt.Errorf("open backend: %w", err)
+		return nil, err
 	}
 	frameBytes := int(def.config.Frame.Bytes)
 	forwarder, err := forward.New(forward.Config{
 		Stream: name, Gateway: g.folder.id, BackendName: def.config.Backend, Partitions: len(table.Partitions()), Codec: def.config.Codec,
 		LingerWaiting: time.Duration(def.config.Linger.Waiting), LingerIdle: time.Duration(def.config.Linger.Idle),
-		FrameBytes: frameBytes, FrameEvents: def.config.Frame.Events, MaxRun: min(frameBytes, backend.MaxRun()),
-	}, backend, forward.Deps{Budget: g.lanes.Share(g.lanes.Limit() / 2), Log: g.log, Metrics: g.forwardMetrics})
+		FrameBytes: frameBytes, FrameEvents: def.config.Frame.Events, MaxRun: min(frameBytes, to.maxRun),
+	}, to, forward.Deps{Budget: g.lanes.Share(g.lanes.Limit() / 2), Log: g.log, Metrics: g.forwardMetrics})
 	if err != nil {
 		return nil, err
 	}
-	s := &stream{name: name, partitioner: partitioner.New(table), forwarder: forwarder, backend: backend, done: make(chan struct{})}
+	s := &stream{name: name, partitioner: partitioner.New(table), forwarder: forwarder, delivery: to, done: make(chan struct{})}
 	s.current.Store(def)
 	s.chain.Store(&link{})
 	return s, nil
@@ -105,6 +102,7 @@ func (g *Gateway) openStream(ctx context.Context, name string, def *definition) 
 // run delivers until the forwarder is closed and empty, or ctx ends.
 func (s *stream) run(ctx context.Context) error {
 	defer close(s.done)
+	defer s.delivery.close()
 	if err := s.forwarder.Run(ctx); err != nil {
 		return fmt.Errorf("stream %s: %w", s.name, err)
 	}

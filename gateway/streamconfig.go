@@ -168,7 +168,6 @@ func (s *StreamConfig) problems() (all []error) {
 	if _, err := compress.ByName(s.Codec); err != nil {
 		add("codec", err)
 	}
-	add("backend", oneOf(s.Backend, LocalBackend))
 	add("utf8", oneOf(s.UTF8, "reject", "pass"))
 	add("frame.bytes", mustBe(s.Frame.Bytes >= 4<<10 && s.Frame.Bytes <= 4<<20, "must be 4KiB to 4MiB, got %s", s.Frame.Bytes))
 	add("frame.events", mustBe(s.Frame.Events >= 1 && s.Frame.Events <= 1_000_000, "must be 1 to 1000000, got %d", s.Frame.Events))

@@ -23,11 +23,11 @@ type shownPartition struct {
 	State  string  `json:"state"`
 }
 
-func describeTable(t *partitioner.Table) (json.RawMessage, error) {
+func describeTable(t *partitioner.Table, backend string) (json.RawMessage, error) {
 	out := shownTable{Version: t.Version(), Slots: t.Slots(), Splits: []struct{}{}, Moving: []int32{}}
 	counts := t.Counts()
 	for id, p := range t.Partitions() {
-		out.Partitions = append(out.Partitions, shownPartition{ID: id, Node: LocalBackend, Slots: counts[id], Weight: p.Weight, State: p.State.String()})
+		out.Partitions = append(out.Partitions, shownPartition{ID: id, Node: backend, Slots: counts[id], Weight: p.Weight, State: p.State.String()})
 	}
 	for n := range int32(t.Slots()) {
 		if t.MovingTo(n) >= 0 {

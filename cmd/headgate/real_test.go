@@ -57,6 +57,7 @@ type process struct {
 	bin         string
 	data        string
 	cmd         *exec.Cmd
+	wait        func() // returns when it has ended
 	log         *logBuffer
 	http, admin string // base URLs
 }
@@ -87,20 +88,35 @@ func startGateway(t *testing.T, data string, args ...string) *process {
 	}
 	p := &process{t: t, bin: b.headgate, data: data, log: &logBuffer{}}
 	args = append([]string{"serve", "--data", data, "--set", "http.listen=127.0.0.1:0", "--set", "admin.listen=127.0.0.1:0"}, args...)
-	p.cmd = exec.Command(b.headgate, args...)
-	p.cmd.Stdout, p.cmd.Stderr = io.Discard, p.log
 	os.Remove(filepath.Join(data, "run.json"))
+	p.start(exec.Command(b.headgate, args...))
+	return p
+}
+
+// start runs cmd, a gateway on p.data, and waits until it is ready.
+func (p *process) start(cmd *exec.Cmd) {
+	t := p.t
+	t.Helper()
+	p.cmd = cmd
+	p.cmd.Stdout, p.cmd.Stderr = io.Discard, p.log
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.kill() })
 	var r struct{ HTTP, Admin string }
+	exited := make(chan struct{})
+	p.wait = sync.OnceFunc(func() { p.cmd.Wait(); close(exited) })
+	go p.wait()
 	p.until("run.json appears", func() bool {
-		doc, err := os.ReadFile(filepath.Join(data, "run.json"))
+		select {
+		case <-exited:
+			t.Fatalf("it ended with %v; log:\n%s", p.cmd.ProcessState, p.log)
+		default:
+		}
+		doc, err := os.ReadFile(filepath.Join(p.data, "run.json"))
 		return err == nil && json.Unmarshal(doc, &r) == nil
 	})
 	p.http, p.admin = "http://"+r.HTTP, "http://"+r.Admin
-	return p
 }
 
 // until polls a condition of the world outside this process, for at most 30 s.
@@ -117,10 +133,8 @@ func (p *process) until(what string, ok func() bool) {
 
 // kill is kill -9.
 func (p *process) kill() {
-	if p.cmd.ProcessState == nil {
-		p.cmd.Process.Kill()
-		p.cmd.Wait()
-	}
+	p.cmd.Process.Kill() // an error: it has ended already
+	p.wait()
 }
 
 // terminate is an orderly stop; it returns the exit code.
@@ -129,7 +143,7 @@ func (p *process) terminate() int {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		p.t.Fatal(err)
 	}
-	p.cmd.Wait()
+	p.wait()
 	return p.cmd.ProcessState.ExitCode()
 }
 

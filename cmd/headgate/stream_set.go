@@ -9,10 +9,10 @@ import (
 	"net/http"
 	"os"
 
-	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/internal/settings"
 )
 
 func newStreamSetCommand(at *address) *cobra.Command {
@@ -27,8 +27,8 @@ func newStreamSetCommand(at *address) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&file, "file", "", "the whole definition, YAML or JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		name, settings := args[0], args[1:]
-		if (file == "") == (len(settings) == 0) {
+		name, changed := args[0], args[1:]
+		if (file == "") == (len(changed) == 0) {
 			return usagef("give either path=value ... or --file FILE")
 		}
 		to, err := at.dial()
@@ -39,7 +39,7 @@ func newStreamSetCommand(at *address) *cobra.Command {
 		if file != "" {
 			d, err = replaceStream(cmd.Context(), to, name, file)
 		} else {
-			d, err = changeStream(cmd.Context(), to, name, settings)
+			d, err = changeStream(cmd.Context(), to, name, changed)
 		}
 		if err != nil {
 			return err
@@ -55,8 +55,8 @@ func replaceStream(ctx context.Context, to *remote, name, file string) (d defini
 	if err != nil {
 		return d, usageError(err)
 	}
-	var tree map[string]any
-	if err := yaml.Unmarshal(text, &tree); err != nil {
+	tree, err := settings.Parse(text)
+	if err != nil {
 		return d, usagef("%s: %w", file, err)
 	}
 	return putStream(ctx, to, name, tree, nil)
@@ -66,15 +66,15 @@ func replaceStream(ctx context.Context, to *remote, name, file string) (d defini
 const changes = 5
 
 // changeStream reads the definition, changes it and writes it back unless it has changed meanwhile.
-func changeStream(ctx context.Context, to *remote, name string, settings []string) (d definition, err error) {
+func changeStream(ctx context.Context, to *remote, name string, changed []string) (d definition, err error) {
 	for range changes {
 		tree, when, err := readStream(ctx, to, name)
 		if err != nil {
 			return d, err
 		}
-		for _, s := range settings {
-			if err := setPath(tree, s); err != nil {
-				return d, err
+		for _, arg := range changed {
+			if err := settings.Tree(tree).SetArgument(arg); err != nil {
+				return d, usageError(err)
 			}
 		}
 		d, err = putStream(ctx, to, name, tree, when)

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +88,35 @@ func TestDecodeNamesEachErrorByItsPath(t *testing.T) {
 	_, err := decode(t, "http: {listn: x, raed_timeout: 1s}\nmemory: many")
 	if n := strings.Count(err.Error(), "\n"); n != 2 {
 		t.Errorf("want three errors in three lines, got %v", err)
+	}
+}
+
+func TestSet(t *testing.T) {
+	tree := Tree{"partitions": 16, "limits": map[string]any{"event": "1MiB"}}
+	for _, arg := range []string{"limits.event=2MiB", "key.json=/a", "partitions="} {
+		if err := tree.SetArgument(arg); err != nil {
+			t.Error(err)
+		}
+	}
+	want := Tree{"limits": map[string]any{"event": "2MiB"}, "key": map[string]any{"json": "/a"}}
+	if !reflect.DeepEqual(tree, want) {
+		t.Errorf("%v, want %v", tree, want)
+	}
+	for _, arg := range []string{"limits", "=1", "a..b=1", "key.json.deeper=1", "a=["} {
+		if err := tree.SetArgument(arg); err == nil {
+			t.Errorf("%q was taken: %v", arg, tree)
+		}
+	}
+}
+
+// TestURLsInFlowStyle: colons inside plain words are no mappings (some YAML libraries take them for ones in flow maps).
+func TestURLsInFlowStyle(t *testing.T) {
+	tree, err := Parse([]byte(`{lake: {nodes: [http://127.0.0.1:1/x, http://127.0.0.1:2/x]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := tree["lake"].(map[string]any)["nodes"].([]any); len(got) != 2 || got[0] != "http://127.0.0.1:1/x" {
+		t.Errorf("%v", got)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
+	"go.yaml.in/yaml/v3"
 )
 
 // Tree is a document before it is decoded: nested maps by key, as YAML and JSON give them.
@@ -16,20 +16,18 @@ type Tree map[string]any
 
 // Parse reads a YAML (or JSON) document. An empty document is an empty tree; a key given twice is an error.
 func Parse(doc []byte) (Tree, error) {
-	t := Tree{}
-	if len(strings.TrimSpace(string(doc))) == 0 {
-		return t, nil
+	var t map[string]any // not Tree: the decoder would make the nested maps Trees too
+	if err := yaml.Unmarshal(doc, &t); err != nil {
+		return nil, fmt.Errorf("parse YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
 	}
-	if err := yaml.UnmarshalWithOptions(doc, &t); err != nil {
-		return nil, fmt.Errorf("parse YAML: %s", strings.TrimSpace(yaml.FormatError(err, false, true)))
-	}
-	if t == nil { // a document of comments only
-		t = Tree{}
+	if t == nil { // empty, or comments only
+		t = map[string]any{}
 	}
 	return t, nil
 }
 
-// Set puts a YAML value at a dotted path, making the maps on the way; what stood there is replaced.
+// Set puts a YAML value at a dotted path, making the maps on the way; what stood there is replaced. An empty value (or
+// null) takes the setting out, so that its default holds.
 func (t Tree) Set(path, value string) error {
 	var v any
 	if err := yaml.Unmarshal([]byte(value), &v); err != nil {
@@ -40,15 +38,23 @@ func (t Tree) Set(path, value string) error {
 		return fmt.Errorf("%q is not a path; write section.key=value", path)
 	}
 	at := map[string]any(t)
-	for _, k := range keys[:len(keys)-1] {
-		next, ok := at[k].(map[string]any)
-		if !ok {
-			next = map[string]any{}
-			at[k] = next
+	for i, k := range keys[:len(keys)-1] {
+		switch below := at[k].(type) {
+		case map[string]any:
+			at = below
+		case nil:
+			fresh := map[string]any{}
+			at[k], at = fresh, fresh
+		default:
+			return fmt.Errorf("%s has a value, so %s cannot be set in it", strings.Join(keys[:i+1], "."), path)
 		}
-		at = next
 	}
-	at[keys[len(keys)-1]] = v
+	last := keys[len(keys)-1]
+	if v == nil {
+		delete(at, last)
+		return nil
+	}
+	at[last] = v
 	return nil
 }
 
