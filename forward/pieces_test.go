@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -172,12 +173,12 @@ func TestPiecesAreRetriedAndStopped(t *testing.T) {
 // the backend takes it.
 func TestALaneStopsGivingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mad := true
+		var sane atomic.Bool
 		m := &memory{answer: func(context.Context, *Run) error {
-			if mad {
-				return &SendError{Refused: true}
+			if sane.Load() {
+				return nil
 			}
-			return nil
+			return &SendError{Refused: true}
 		}}
 		f := start(t, config(1), m, Deps{})
 		b := batch(event.Delivered)
@@ -189,7 +190,7 @@ func TestALaneStopsGivingUp(t *testing.T) {
 		if code := f.lanes[0].trouble.Load(); code == nil || *code != event.BackendUnavailable {
 			t.Errorf("the lane's trouble is %v, want %s", code, event.BackendUnavailable)
 		}
-		mad = false
+		sane.Store(true)
 		waitDelivered(t, r)
 		if got := len(r.Failed()); got != mostInARow {
 			t.Errorf("%d events given up, want %d", got, mostInARow)

@@ -30,7 +30,7 @@ type failure struct {
 type answer struct {
 	status           int
 	retryAfter, date string // headers, "" where absent
-	body             string // its beginning
+	body             []byte // valid until the next exchange
 }
 
 // outcome sorts what came of an exchange: delivered (both nil), or refused for the content's sake, or not taken.
@@ -41,12 +41,22 @@ func outcome(a answer, err error) (refused *forward.SendError, failed *failure) 
 	return judge(a, time.Now())
 }
 
+// err is the answer for people to read.
+func (a answer) err() error {
+	const most = 200
+	if len(a.body) == 0 {
+		return fmt.Errorf("answered %d %s", a.status, http.StatusText(a.status))
+	}
+	return fmt.Errorf("answered %d %s: %q", a.status, http.StatusText(a.status), a.body[:min(len(a.body), most)])
+}
+
 // judge sorts an answer.
 func judge(a answer, now time.Time) (refused *forward.SendError, failed *failure) {
-	text := fmt.Errorf("answered %d %s%s", a.status, http.StatusText(a.status), a.body)
-	switch s := a.status; {
-	case s >= 200 && s <= 299:
+	if a.status >= 200 && a.status <= 299 {
 		return nil, nil
+	}
+	text := a.err()
+	switch s := a.status; {
 	case s == 413:
 		return &forward.SendError{Refused: true, Code: event.EventTooLarge, Reason: "too_large", Err: text}, nil
 	case s == 400, s == 422:

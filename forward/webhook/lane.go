@@ -111,17 +111,8 @@ func (l *lane) exchange(ctx context.Context) (answer, error) {
 	h := &l.resp.Header
 	return answer{
 		status: h.StatusCode(), retryAfter: string(h.Peek("Retry-After")), date: string(h.Peek("Date")),
-		body: excerpt(l.resp.Body()),
+		body: l.resp.Body(),
 	}, nil
-}
-
-// excerpt returns the beginning of a body, for people.
-func excerpt(body []byte) string {
-	const most = 200
-	if len(body) == 0 {
-		return ""
-	}
-	return fmt.Sprintf(": %q", body[:min(len(body), most)])
 }
 
 // fill makes the request of a run: payload and headers as they are in a JetStream message.
