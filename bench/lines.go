@@ -46,28 +46,35 @@ var bad = [...]int{500, 500, 502, 503, 503, 504}
 // makeLines returns the lines, the same ones on every call and machine.
 func makeLines() []line {
 	r := rand.New(rand.NewPCG(lineSeed, 1))
-	clients := rand.NewZipf(r, zipfExponent, 1, addresses-1)
-	at := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
+	w := writer{r: r, clients: rand.NewZipf(r, zipfExponent, 1, addresses-1), at: time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)}
 	lines := make([]line, lineCount)
 	text := make([]byte, 0, lineCount*270)
 	for i := range lines {
-		at = at.Add(time.Duration(r.IntN(40)) * time.Millisecond)
 		from := len(text)
 		lines[i].failed = r.Float64() < failedShare
-		text = appendLine(text, r, at, clients.Uint64(), lines[i].failed)
+		text = w.append(text, lines[i].failed)
 		lines[i].text = text[from:len(text):len(text)]
 	}
 	return lines
 }
 
-func appendLine(b []byte, r *rand.Rand, at time.Time, client uint64, failed bool) []byte {
+// writer writes one line after another.
+type writer struct {
+	r       *rand.Rand
+	clients *rand.Zipf
+	at      time.Time
+}
+
+func (w *writer) append(b []byte, failed bool) []byte {
+	r := w.r
+	w.at = w.at.Add(time.Duration(r.IntN(40)) * time.Millisecond)
 	status, size := good[r.IntN(len(good))], r.IntN(1<<(8+r.IntN(10)))
 	if failed {
 		status = bad[r.IntN(len(bad))]
 	}
 	path := paths[r.IntN(len(paths))]
-	b = at.AppendFormat(append(b, `{"time":"`...), "2006-01-02T15:04:05.000Z")
-	b = appendAddress(append(b, `","remote_ip":"`...), client)
+	b = w.at.AppendFormat(append(b, `{"time":"`...), "2006-01-02T15:04:05.000Z")
+	b = appendAddress(append(b, `","remote_ip":"`...), w.clients.Uint64())
 	b = append(append(b, `","remote_user":"-","request":"GET `...), path...)
 	if len(path) > len("/index.html") {
 		b = strconv.AppendInt(b, int64(r.IntN(1+r.IntN(2000))), 10)
