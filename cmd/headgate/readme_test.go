@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -67,7 +69,11 @@ func runBlocks(t *testing.T, blocks []block) []string {
 	for _, b := range blocks {
 		script += ports.Replace(b.commands) + "echo '" + mark + "'\n"
 	}
-	cmd := exec.Command("sh", "-c", script)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", script)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that what the commands left running ends with them
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "DEMO=once", "DEMO_SET=http.listen="+http+" admin.listen="+admin,
 		"HEADGATE_HTTP_LISTEN="+http, "HEADGATE_ADMIN_LISTEN="+admin, "HEADGATE_URL=http://"+http, "HEADGATE_ADMIN_URL=http://"+admin)
@@ -76,7 +82,9 @@ func runBlocks(t *testing.T, blocks []block) []string {
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%v\n%s\n%s", err, out, errs.String())
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		log, _ := os.ReadFile(filepath.Join(dir, "serve.log"))
+		t.Fatalf("%v\n%s\n%s\nserve.log:\n%s", err, out, errs.String(), log)
 	}
 	return strings.Split(strings.ReplaceAll(string(out), mark+"\n", mark), mark)
 }
