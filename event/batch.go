@@ -1,5 +1,7 @@
 package event
 
+import "slices"
+
 // Syntax is what events of a batch are checked as, on arrival and again when a plugin replaced one.
 type Syntax uint8
 
@@ -37,6 +39,10 @@ type Batch struct {
 	Events []Event
 	Errors []Error // the first MaxErrors refused events, in order of their discovery
 
+	Letters []Letter // why events were set aside, one for each with the verdict DeadLettered
+
+	replaced [][]byte // by event, what it was before Replace; empty when none was replaced
+
 	Body  []byte // the decoded request body, the buffer that Event.Data points into; reused with the batch
 	arena arena
 }
@@ -71,6 +77,41 @@ func (b *Batch) Counts() (c Counts) {
 	return c
 }
 
+// Letter says why an event goes to the dead letter.
+type Letter struct {
+	Index          int // position in the request
+	Code           Code
+	Detail         string
+	Plugin, Digest string // what failed on it, with its version
+}
+
+// SetAside sends an event to the dead letter.
+func (b *Batch) SetAside(l Letter) {
+	b.Events[l.Index].Verdict = DeadLettered
+	b.Letters = append(b.Letters, l)
+}
+
+// Replace gives event i other bytes; those that it came with are kept.
+func (b *Batch) Replace(i int, data []byte) {
+	if len(b.replaced) == 0 {
+		b.replaced = slices.Grow(b.replaced, len(b.Events))[:len(b.Events)]
+		clear(b.replaced)
+	}
+	e := &b.Events[i]
+	if b.replaced[i] == nil {
+		b.replaced[i] = e.Data
+	}
+	e.Data = data
+}
+
+// Original returns the bytes that event i came with, replaced since or not.
+func (b *Batch) Original(i int) []byte {
+	if i < len(b.replaced) && b.replaced[i] != nil {
+		return b.replaced[i]
+	}
+	return b.Events[i].Data
+}
+
 // Reject refuses event i at the start of its data.
 func (b *Batch) Reject(i int, code Code, detail string) { b.RejectAt(i, 0, code, detail) }
 
@@ -94,9 +135,12 @@ func (b *Batch) Reset() {
 	clear(b.Events)
 	clear(b.Headers)
 	clear(b.Errors)
-	events, headers, errs, body, arena := b.Events[:0], b.Headers[:0], b.Errors[:0], b.Body[:0], b.arena
-	arena.reset()
-	*b = Batch{Events: events, Headers: headers, Errors: errs, Body: body, arena: arena}
+	clear(b.Letters)
+	clear(b.replaced)
+	next := Batch{Events: b.Events[:0], Headers: b.Headers[:0], Errors: b.Errors[:0], Letters: b.Letters[:0],
+		replaced: b.replaced[:0], Body: b.Body[:0], arena: b.arena}
+	next.arena.reset()
+	*b = next
 }
 
 // arena hands out pieces of chunks; earlier pieces stay valid when it grows.

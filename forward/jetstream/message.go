@@ -75,9 +75,10 @@ func parse(subject string, header nats.Header, payload []byte) Message {
 		Marker:          header.Get(headerMarker) != "",
 		Payload:         payload,
 	}
-	if tokens := strings.Split(subject, "."); len(tokens) == 4 {
-		partition, _ := strconv.ParseInt(tokens[2], 10, 32)
-		m.Stream, m.Partition, m.Gateway = tokens[1], int32(partition), tokens[3]
+	if tokens := strings.Split(subject, "."); len(tokens) == 4 || len(tokens) == 5 {
+		end := len(tokens) - 2
+		partition, _ := strconv.ParseInt(tokens[end], 10, 32)
+		m.Stream, m.Partition, m.Gateway = strings.Join(tokens[1:end], "."), int32(partition), tokens[end+1]
 	}
 	return m
 }

@@ -72,7 +72,7 @@ func (r *Reader) State(ctx context.Context, stream string) (State, error) {
 }
 
 func (r *Reader) stream(ctx context.Context, name string) (js.Stream, error) {
-	if !token.MatchString(name) {
+	if !streamToken.MatchString(name) {
 		return nil, fmt.Errorf("%q: %w", name, ErrNoStream)
 	}
 	s, err := r.js.Stream(ctx, StreamName(name))

@@ -10,11 +10,14 @@ import (
 	"log/slog"
 	"reflect"
 	"regexp"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	js "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/headgate-io/headgate/event"
 )
 
 // Config says which stream a backend writes and as which gateway. Stream, Gateway and MaxBytes are required.
@@ -36,11 +39,20 @@ const (
 	runHeadroom = 64 << 10
 )
 
-// token is what a stream or a gateway may be called, so that it is one token of a subject.
-var token = regexp.MustCompile(`^[0-9A-Za-z_-]{1,64}$`)
+// token is what a gateway may be called, so that it is one token of a subject; streamToken likewise, or two for the
+// dead letter of a stream. A stream's own subjects have two tokens behind its name, so that the two never overlap.
+var (
+	token       = regexp.MustCompile(`^[0-9A-Za-z_-]{1,64}$`)
+	streamToken = regexp.MustCompile(`^[0-9A-Za-z_-]{1,64}(` + regexp.QuoteMeta(event.DeadLetterSuffix) + `)?$`)
+)
 
-// StreamName returns the name of the JetStream stream that holds a stream.
-func StreamName(stream string) string { return "HEADGATE_" + stream }
+// StreamName returns the name of the JetStream stream that holds a stream: HEADGATE_web, HEADGATE_web_DEADLETTER.
+func StreamName(stream string) string {
+	if of, ok := strings.CutSuffix(stream, event.DeadLetterSuffix); ok {
+		return "HEADGATE_" + of + "_DEADLETTER"
+	}
+	return "HEADGATE_" + stream
+}
 
 // Subject returns the subject of a lane.
 func Subject(stream string, partition int32, gateway string) string {
@@ -62,7 +74,7 @@ type Backend struct {
 // Open creates the stream, or brings an existing one to cfg, and returns its backend. An existing stream that
 // holds more than cfg.MaxBytes keeps all it has and takes nothing new.
 func Open(ctx context.Context, nc *nats.Conn, cfg Config, log *slog.Logger) (*Backend, error) {
-	if !token.MatchString(cfg.Stream) || !token.MatchString(cfg.Gateway) || cfg.MaxBytes <= 0 {
+	if !streamToken.MatchString(cfg.Stream) || !token.MatchString(cfg.Gateway) || cfg.MaxBytes <= 0 {
 		return nil, fmt.Errorf("open stream %q of gateway %q: bad name or no size", cfg.Stream, cfg.Gateway)
 	}
 	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
