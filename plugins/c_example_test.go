@@ -80,7 +80,7 @@ func TestCExampleIsAdmitted(t *testing.T) {
 
 func featuresInC(t *testing.T, config string) *Chain {
 	h := hostOf(t, Config{Instances: 1})
-	return chainOf(t, h, Step{Name: "features", Module: loadOf(t, h, compileC(t, "../sdk/c/testdata/features.c")), Config: []byte(config)})
+	return chainOf(t, h, Step{Name: "features", Module: loadOf(t, h, compileC(t, "../sdk/c/testdata/features.c")), Config: []byte(config), OnError: Policy{Action: Reject}})
 }
 
 func TestCSDK(t *testing.T) {

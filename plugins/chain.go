@@ -31,8 +31,8 @@ type Chain struct {
 	refs   references
 }
 
-// NewChain makes the instances and hands each its configuration. A plugin that refuses, or a policy that can't be
-// had, gives an *event.Problem.
+// NewChain makes the instances and hands each its configuration. A plugin that refuses gives
+// an *event.Problem.
 func (h *Host) NewChain(ctx context.Context, steps []Step, rules Rules) (*Chain, error) {
 	if rules.MaxEvent == 0 {
 		rules.MaxEvent = defaultEvent
@@ -44,11 +44,6 @@ func (h *Host) NewChain(ctx context.Context, steps []Step, rules Rules) (*Chain,
 	c.refs.init(c.free)
 	var digests []string
 	for _, cfg := range steps {
-		if cfg.OnError.Action == DeadLetter {
-			c.free()
-			return nil, event.Problemf(event.BadConfiguration,
-				"plugin %s: on_error deadletter: there is no dead letter in this version; choose reject, pass or default_key", cfg.Name)
-		}
 		s, err := h.newStep(ctx, cfg, rules)
 		if err != nil {
 			c.free()

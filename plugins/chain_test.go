@@ -126,6 +126,7 @@ func TestL11Policies(t *testing.T) {
 		{"pass", "", "accepted key=before\n"},
 		{"default_key", "x", "accepted key=x\n"},
 		{"default_key", "", "accepted key=\n"},
+		{"deadletter", "", "deadlettered key=before\n"},
 	}
 	for _, tt := range tests {
 		p, err := ParsePolicy(tt.word, tt.key)

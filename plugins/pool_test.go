@@ -209,7 +209,6 @@ func TestNewChainRefuses(t *testing.T) {
 		detail string
 	}{
 		{"a configuration the guest refuses", Step{Name: "p", Module: m, Config: []byte("x is wrong")}, event.PluginRefused, "it returned 5: x is wrong"},
-		{"deadletter", Step{Name: "p", Module: m, OnError: Policy{Action: DeadLetter}}, event.BadConfiguration, "deadletter"},
 	}
 	for _, tt := range tests {
 		_, err := h.NewChain(context.Background(), []Step{{Name: "fine", Module: m}, tt.step}, Rules{})

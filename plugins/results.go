@@ -81,7 +81,7 @@ func (h *harvest) keep(i int, r result) bool {
 		key = h.own(i, e.Data, r.key, key)
 	}
 	if r.verdict == abi.VerdictReplace {
-		if !h.replace(e, r) {
+		if !h.replace(int(h.in.index[i]), r) {
 			return false
 		}
 		h.replaced++
@@ -107,7 +107,7 @@ func (h *harvest) own(i int, data []byte, ptr uint32, key []byte) []byte {
 }
 
 // replace gives the event its new bytes, when they would have been accepted on arrival.
-func (h *harvest) replace(e *event.Event, r result) bool {
+func (h *harvest) replace(at int, r result) bool {
 	value, ok := span(h.memory, r.value, r.valueLen)
 	rules := &h.step.rules
 	if !ok || len(value) > h.budget || len(value) > rules.MaxEvent {
@@ -126,7 +126,8 @@ func (h *harvest) replace(e *event.Event, r result) bool {
 		}
 	}
 	h.budget -= len(value)
-	e.Data, e.Fields = h.batch.Copy(value), fields
+	h.batch.Replace(at, h.batch.Copy(value))
+	h.batch.Events[at].Fields = fields
 	return true
 }
 

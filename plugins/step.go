@@ -34,6 +34,7 @@ func (h *Host) newStep(ctx context.Context, cfg Step, rules Rules) (*step, error
 		return nil, fmt.Errorf("plugin %s: its module was closed", cfg.Name)
 	}
 	s := &step{Step: cfg, rules: rules, bills: &h.metrics.bills}
+	s.OnError = cfg.OnError.of(cfg.Module.Capabilities)
 	for kind, name := range failureNames {
 		s.details[kind] = fmt.Sprintf("plugin %s failed on this event: %s (version %s)", cfg.Name, name, shortDigest(cfg.Module.Digest))
 	}
@@ -164,6 +165,8 @@ func (s *step) fail(b *event.Batch, at int32, kind failure) {
 	case Pass:
 	case DefaultKey:
 		b.Events[at].Key, b.Events[at].HasKey = s.OnError.Key, true
+	case DeadLetter:
+		b.SetAside(event.Letter{Index: int(at), Code: event.PluginFailed, Detail: s.details[kind], Plugin: s.Name, Digest: s.Module.Digest})
 	default:
 		b.Reject(int(at), event.PluginFailed, s.details[kind])
 	}
