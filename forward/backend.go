@@ -22,7 +22,7 @@ type Backend interface {
 	// recognise what it already has; so a Send of events at or below the stored number is confirmed, not stored
 	// twice. The exception is a *SendError with Refused: the backend stored nothing of the run and never will. The
 	// lane then sends the run's events in smaller runs, down to single ones, so that only those refused alone are
-	// given up; it goes on behind them, so that First may leave a gap. The run and its bytes are lent until Send
+	// given up (see DeadLetter); it goes on behind them, so that First may leave a gap. The run and its bytes are lent until Send
 	// returns.
 	Send(ctx context.Context, run *Run) error
 }

@@ -45,7 +45,7 @@ func TestABackendThatFailsInEveryWay(t *testing.T) {
 		events[13], events[39] = "poison", "poison"
 		failed := forwardtest.Deliver(t, f, forwardtest.Batch(1, events...))
 		stop()
-		if fmt.Sprint(failed) != "[{13 event_too_large} {39 event_too_large}]" {
+		if fmt.Sprint(failed) != "[{13 event_too_large false} {39 event_too_large false}]" {
 			t.Errorf("failed %v, want 13 and 39", failed)
 		}
 		if got := forwardtest.Events(t, b.Runs()...); fmt.Sprint(got) != fmt.Sprint(want) {

@@ -27,6 +27,9 @@ func (f *Forwarder) Forward(ctx context.Context, b *event.Batch, r *Receipt, whi
 		return nil, err
 	}
 	r.expect(len(g.order))
+	if !r.used {
+		r.batch, r.producer = b.ID, string(b.Producer)
+	}
 	in := intake{batch: b, receipt: r, due: time.Now().Add(f.linger(b.Ack)), newlines: g.newlines}
 	for p, l := range f.lanes {
 		if events := g.of(p); len(events) > 0 && !l.put(&in, events) {

@@ -30,9 +30,10 @@ type Config struct {
 
 // Deps is what a forwarder shares with others.
 type Deps struct {
-	Budget  *budget.Budget // bytes in the lanes; 64 MiB of its own when nil
-	Log     *slog.Logger   // nothing is logged when nil
-	Metrics *Metrics       // not exported when nil
+	Budget     *budget.Budget // bytes in the lanes; 64 MiB of its own when nil
+	Log        *slog.Logger   // nothing is logged when nil
+	Metrics    *Metrics       // not exported when nil
+	DeadLetter DeadLetter     // nil: events that the backend refuses for good are dropped, and their requests told
 }
 
 const (
@@ -42,13 +43,14 @@ const (
 
 // Forwarder takes the events of one stream to its backend.
 type Forwarder struct {
-	cfg     Config
-	backend Backend
-	codec   *compress.Codec
-	budget  *budget.Budget
-	log     *slog.Logger
-	metrics *Metrics
-	lanes   []*lane
+	cfg        Config
+	backend    Backend
+	deadLetter DeadLetter // nil for none
+	codec      *compress.Codec
+	budget     *budget.Budget
+	log        *slog.Logger
+	metrics    *Metrics
+	lanes      []*lane
 
 	gate   sync.RWMutex // held for reading by a Forward, so that none is under way when the forwarder closes
 	closed bool         // guarded by gate
@@ -74,7 +76,7 @@ func New(cfg Config, backend Backend, deps Deps) (*Forwarder, error) {
 		deps.Metrics = newMetrics()
 	}
 	f := &Forwarder{
-		cfg: cfg, backend: backend, codec: codec, budget: deps.Budget,
+		cfg: cfg, backend: backend, deadLetter: deps.DeadLetter, codec: codec, budget: deps.Budget,
 		log: deps.Log.With("stream", cfg.Stream), metrics: deps.Metrics,
 	}
 	for p := range cfg.Partitions {

@@ -35,7 +35,7 @@ type part struct {
 const (
 	eventOverhead = 32
 	frameOverhead = 512
-	partOverhead  = 128 // with its share of the receipt
+	partOverhead  = 192 // with its share of the receipt
 )
 
 var (
@@ -108,8 +108,9 @@ func (fr *frame) full(cfg *Config) bool {
 
 // refusal is an event that the backend refused for good.
 type refusal struct {
-	at   int // its place in the frame
-	code event.Code
+	at     int // its place in the frame
+	code   event.Code
+	buried bool // it is in the dead letter
 }
 
 // settle tells the receipts what has become of the frame's events: those refused, in order, and all others confirmed.
@@ -118,7 +119,7 @@ func (fr *frame) settle(refused []refusal) {
 	for _, p := range fr.parts {
 		end += p.events
 		for len(refused) > 0 && refused[0].at < end {
-			p.receipt.fail(fr.index[refused[0].at], refused[0].code)
+			p.receipt.fail(fr.index[refused[0].at], refused[0])
 			refused = refused[1:]
 		}
 		p.receipt.settle(p.events)

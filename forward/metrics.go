@@ -65,7 +65,7 @@ var (
 	laneEvents      = desc("headgate_lane_events", "Events in the lanes: in open frames, in sealed ones, in flight.", "state")
 	inflight        = desc("headgate_delivery_inflight", "Runs sent and not confirmed yet.")
 	delivered       = desc("headgate_delivered_events_total", "Events that the backend confirmed.")
-	refusedEvents   = desc("headgate_refused_events_total", "Events that the backend refused for good.")
+	refusedEvents   = desc("headgate_refused_events_total", "Events that the backend refused for good; they are in the dead letter, or their requests were told.")
 	abandonedEvents = desc("headgate_abandoned_events_total", "Events given up on by a hard stop.")
 	partitionEvents = desc("headgate_partition_events_total", "Events that entered the lane of the partition.", "partition")
 )

@@ -1,13 +1,11 @@
 package forward
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"slices"
 
-	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/internal/compress"
 	"github.com/headgate-io/headgate/sdk/wire"
 )
@@ -33,9 +31,8 @@ type piece struct {
 // that were refused alone.
 func (l *lane) deliverPiece(ctx context.Context, p *pieces, c piece, refused []refusal) ([]refusal, error) {
 	if c.to-c.from == 1 {
-		l.f.log.Error("the backend refused an event for good: it is dropped and its request told",
-			"partition", l.partition, "number", p.fr.first+uint64(c.from), "err", c.why)
-		return append(refused, refusal{at: c.from, code: cmp.Or(c.why.Code, event.BackendRefused)}), nil
+		lost, err := l.giveUp(ctx, p, c.from, c.why)
+		return append(refused, lost), err
 	}
 	middle := c.from + (c.to-c.from)/2
 	for _, half := range []piece{{from: c.from, to: middle}, {from: middle, to: c.to}} {

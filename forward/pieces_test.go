@@ -55,7 +55,7 @@ func TestE07OnlyTheCulpritFails(t *testing.T) {
 			before, r := forward(t, f, batch(event.Delivered, "before")), forward(t, f, hundred(event.Delivered))
 			waitDelivered(t, r)
 			waitDelivered(t, before)
-			if got := fmt.Sprint(before.Failed(), r.Failed()); got != "[] [{42 backend_refused}]" {
+			if got := fmt.Sprint(before.Failed(), r.Failed()); got != "[] [{42 backend_refused false}]" {
 				t.Errorf("%s: failed %s, want event 42 alone", codec, got)
 			}
 			want := []string{"before"}
@@ -104,7 +104,7 @@ func TestPiecesAreNamedByTheirEvents(t *testing.T) {
 		wantStrings(t, ids, lane+"1+1", lane+"4+3", lane+"4+1", lane+"7+2", lane+"7+1",
 			lane+"7-7", lane+"8-9", lane+"8-8", lane+"9-9", lane+"10+1")
 		wantStrings(t, data(t, m.sent()), "a", "b", "c", "d", "e", "f", "g", "i", "j")
-		if got := fmt.Sprint(r.Failed()); got != "[{4 backend_refused}]" {
+		if got := fmt.Sprint(r.Failed()); got != "[{4 backend_refused false}]" {
 			t.Errorf("failed %s, want event 4", got)
 		}
 	})

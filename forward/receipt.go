@@ -16,6 +16,8 @@ type Receipt struct {
 	kept   int64 // reserved bytes of stale events, so that forwarding them again can't fail for want of memory
 	used   bool  // some of the batch is in the lanes
 
+	batch, producer string // of the request, fixed once used
+
 	mu      sync.Mutex
 	pending int           // events in the lanes that are neither confirmed nor given up
 	settled chan struct{} // made by a Wait that has to wait, closed when pending is 0
@@ -25,8 +27,9 @@ type Receipt struct {
 
 // Failure is an event that the backend refused for good.
 type Failure struct {
-	Index int // position in the request
-	Code  event.Code
+	Index  int // position in the request
+	Code   event.Code
+	Buried bool // it is safe in the dead letter
 }
 
 // NewReceipt returns the receipt for one batch.
@@ -116,10 +119,10 @@ func (r *Receipt) settle(n int) {
 }
 
 // fail lists an event as refused; settle counts it.
-func (r *Receipt) fail(index int32, code event.Code) {
+func (r *Receipt) fail(index int32, why refusal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.failed = append(r.failed, Failure{Index: int(index), Code: code})
+	r.failed = append(r.failed, Failure{Index: int(index), Code: why.code, Buried: why.buried})
 }
 
 // abandon ends the wait for n events of which nobody can say whether they are stored.

@@ -117,7 +117,7 @@ func TestRefusedEventsFailAlone(t *testing.T) {
 		b.Events[3].Partition, b.Events[1].Partition = 1, 1
 		r := forward(t, f, b)
 		waitDelivered(t, r)
-		if got := fmt.Sprint(r.Failed()); got != "[{1 event_too_large} {3 event_too_large}]" {
+		if got := fmt.Sprint(r.Failed()); got != "[{1 event_too_large false} {3 event_too_large false}]" {
 			t.Errorf("failed %s, want events 1 and 3", got)
 		}
 		wantStrings(t, data(t, m.sent()), "a", "c")
@@ -146,7 +146,7 @@ func TestRefusedFramesAreToldApart(t *testing.T) {
 		first, second := forward(t, f, batch(event.Delivered, "a")), forward(t, f, b)
 		waitDelivered(t, first)
 		waitDelivered(t, second)
-		if got := fmt.Sprint(first.Failed(), second.Failed()); got != "[{0 backend_refused}] [{1 backend_refused}]" {
+		if got := fmt.Sprint(first.Failed(), second.Failed()); got != "[{0 backend_refused false}] [{1 backend_refused false}]" {
 			t.Errorf("failed %s, want the first kept one of each", got)
 		}
 		got := m.sent()

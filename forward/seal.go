@@ -57,13 +57,13 @@ func (l *lane) number(ctx context.Context) error {
 	if l.next != 0 {
 		return nil
 	}
-	return l.retry(ctx, "resume", func(ctx context.Context) error {
+	return l.retry(ctx, "resume", l.limited(func(ctx context.Context) error {
 		last, err := l.f.backend.Resume(ctx, l.partition)
 		if err == nil {
 			l.next = last + 1
 		}
 		return err
-	})
+	}))
 }
 
 // seal encodes and compresses a frame of the queue, outside the lane's lock: nobody else uses it until it counts

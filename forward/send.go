@@ -77,7 +77,7 @@ func (l *lane) deliver(ctx context.Context, batch []*frame) bool {
 // send sends a run until the backend confirms or refuses it; why is the refusal. The error is that of ctx, which
 // ended first.
 func (l *lane) send(ctx context.Context, run *Run) (why *SendError, err error) {
-	err = l.retry(ctx, "send", func(ctx context.Context) error {
+	err = l.retry(ctx, "send", l.limited(func(ctx context.Context) error {
 		err := l.f.backend.Send(ctx, run)
 		if why = refused(err); why == nil {
 			return err
@@ -87,7 +87,7 @@ func (l *lane) send(ctx context.Context, run *Run) (why *SendError, err error) {
 			return l.refusals.allow(time.Now(), why)
 		}
 		return nil // an answer, and the last one
-	})
+	}))
 	if err == nil && why == nil {
 		l.refusals.confirmed(time.Now(), run.Events)
 	}
@@ -159,10 +159,10 @@ func (l *lane) popRun(n, refused int) (done []*frame, held int64) {
 	return done, held
 }
 
-// retry calls the backend until it succeeds, or returns the error of ctx when that ends first.
+// retry makes a call until it succeeds, or returns the error of ctx when that ends first.
 func (l *lane) retry(ctx context.Context, what string, call func(context.Context) error) error {
 	for failures := 1; ; failures++ {
-		err := l.once(ctx, call)
+		err := call(ctx)
 		if err == nil {
 			l.recovered(what, failures-1)
 			return nil
@@ -178,9 +178,11 @@ func (l *lane) retry(ctx context.Context, what string, call func(context.Context
 	}
 }
 
-// once makes one try: a backend that does not answer is a failure like any other.
-func (l *lane) once(ctx context.Context, call func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, l.f.cfg.SendTimeout)
-	defer cancel()
-	return call(ctx)
+// limited bounds the time of a call: a backend that does not answer is a failure like any other.
+func (l *lane) limited(call func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, l.f.cfg.SendTimeout)
+		defer cancel()
+		return call(ctx)
+	}
 }

@@ -113,7 +113,7 @@ func TestF21EveryFaultInTurn(t *testing.T) {
 		events[7], events[33] = "poison", "poison"
 		failed := forwardtest.Deliver(t, f, forwardtest.Batch(1, events...))
 		stop()
-		if fmt.Sprint(failed) != "[{7 backend_refused} {33 backend_refused}]" {
+		if fmt.Sprint(failed) != "[{7 backend_refused false} {33 backend_refused false}]" {
 			t.Errorf("%s: failed %v, want 7 and 33", codec, failed)
 		}
 		// A run that holds poison and was stored with its answer lost comes again in pieces: nobody can avoid that.
@@ -156,7 +156,7 @@ func TestF01PartsFitANodesLimit(t *testing.T) {
 	events[77] += strings.Repeat("x", 4<<20) // more than any socket's buffers
 	failed := forwardtest.Deliver(t, f, forwardtest.Batch(1, events...))
 	stop()
-	if fmt.Sprint(failed) != "[{77 event_too_large}]" {
+	if fmt.Sprint(failed) != "[{77 event_too_large false}]" {
 		t.Errorf("failed %v, want 77", failed)
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
