@@ -26,23 +26,25 @@ var allowed = map[string][]string{
 	"sdk/plugin":  {"sdk/abi"},
 	"sdk/consume": {"sdk/wire", "internal/compress"},
 
-	"internal/budget":   {},
-	"internal/compress": {},
-	"internal/problem":  {"event"},
-	"internal/jsonscan": {"event"},
-	"internal/natsd":    {},
-	"internal/layers":   {},
-	"internal/settings": {},
+	"internal/budget":    {},
+	"internal/compress":  {},
+	"internal/problem":   {"event"},
+	"internal/jsonscan":  {"event"},
+	"internal/natsd":     {},
+	"internal/layers":    {},
+	"internal/settings":  {},
+	"internal/wholefile": {},
 
 	"ingest":      append([]string{"internal/jsonscan", "internal/compress", "sdk/wire"}, shared...),
 	"plugins":     append([]string{"internal/jsonscan", "sdk/abi"}, shared...),
 	"partitioner": {"event"},
 	"forward":     append([]string{"internal/compress", "sdk/wire"}, shared...),
-	"control":     shared,
+	"control":     append([]string{"internal/wholefile"}, shared...),
 	"admin":       shared,
 
 	"forward/forwardtest": append([]string{"forward", "internal/compress", "sdk/consume", "sdk/wire"}, shared...),
 
+	"bench":    {}, // its programs drive the binary from outside
 	"examples": {"sdk"},
 	"gateway":  nil,
 	"cmd":      nil,
