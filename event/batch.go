@@ -29,6 +29,7 @@ type Batch struct {
 
 	Ack    Level // level asked for, already within the stream's bounds
 	Strict bool  // one rejected event refuses the whole batch
+	Lines  bool  // no event contains a newline: it was framed by them
 
 	Key    []byte // key for events that got none (Headgate-Key); meaningful when HasKey
 	HasKey bool
@@ -93,6 +94,7 @@ func (b *Batch) SetAside(l Letter) {
 
 // Replace gives event i other bytes; those that it came with are kept.
 func (b *Batch) Replace(i int, data []byte) {
+	b.Lines = false
 	if len(b.replaced) == 0 {
 		b.replaced = slices.Grow(b.replaced, len(b.Events))[:len(b.Events)]
 		clear(b.replaced)

@@ -268,7 +268,8 @@ func TestForwardAllocatesNothingPerEvent(t *testing.T) {
 	}
 	limit := budget.New(256 << 20)
 	f := start(t, config(16), discard{}, Deps{Budget: limit})
-	batches := []*event.Batch{lines(500, 16, 200), lines(500, 16, 1<<20)}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	batches := []*event.Batch{lines(rnd, 500, 16, 200), lines(rnd, 500, 16, 1<<20)}
 	n := 0
 	do := func() {
 		r := f.NewReceipt()
