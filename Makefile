@@ -17,7 +17,7 @@ build:            ## the gateway and its command line: bin/headgate
 
 plugins: $(GUEST) ## the example plugin as a WebAssembly module
 
-$(GUEST): $(wildcard examples/plugins/accesslog/*.go sdk/plugin/*.go sdk/abi/*.go) go.mod
+$(GUEST): $(wildcard examples/plugins/accesslog/*.go sdk/plugin/*.go sdk/plugin/*.s sdk/abi/*.go) go.mod
 	GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -ldflags='-s -w' -o $@ ./examples/plugins/accesslog
 
 demo: all         ## the main job in one command; DEMO=once stops by itself, DEMO_SET="http.listen=..." moves ports

@@ -20,9 +20,9 @@ type guest struct {
 	control *control
 	data    []byte
 	headers []byte
-	event   []byte   // the one being handled
-	scanned bool     // members are those of event
+	scanned span     // the part of data that members are of, or nowhere
 	members []member // of the JSON object scanned last
+	escapes uint32   // 0: none of their names has escapes
 	kept    arena
 }
 
@@ -112,27 +112,42 @@ func (g *guest) process(ctl uint32) int32 {
 		return -1
 	}
 	g.control, g.data, g.headers = c, data, g.region(c.header, c.headerLen)
+	g.scanned = nowhere
 	g.kept.reset()
 	for i := int(c.first); i < len(events); i++ {
 		c.done = uint32(i)
-		from := events[i].offset
-		to := from + events[i].length
-		g.event, g.scanned = data[from:to:to], false
-		results[i] = Result{}
-		g.handle(g.event, &results[i])
+		e, r := events[i], &results[i]
+		*r = Result{}
+		g.handle(data[e.offset:][:e.length:e.length], r)
 	}
 	c.done = c.count
-	g.event, g.scanned = nil, false
 	return 0
+}
+
+// span is a place in memory.
+type span struct{ address, length uint32 }
+
+// nowhere is what no text is.
+var nowhere = span{^uint32(0), ^uint32(0)}
+
+func spanOf(p []byte) span { return span{address(p), uint32(len(p))} }
+
+// inBatch reports whether p, which may be empty, is part of the batch's data.
+func (g *guest) inBatch(p []byte) bool {
+	return uint64(address(p)-address(g.data))+uint64(len(p)) <= uint64(len(g.data))
 }
 
 // stable returns the address of bytes equal to p that stay until the next batch. It is never 0.
 func (g *guest) stable(p []byte) uint32 {
-	switch at := address(p); {
-	case len(p) == 0:
+	if g.inBatch(p) {
+		return address(p)
+	}
+	return g.copied(p)
+}
+
+func (g *guest) copied(p []byte) uint32 {
+	if len(p) == 0 {
 		return address(g.data) | 1
-	case uint64(at-address(g.data))+uint64(len(p)) <= uint64(len(g.data)):
-		return at
 	}
 	return address(g.kept.copy(p))
 }

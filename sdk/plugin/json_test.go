@@ -52,12 +52,14 @@ func TestJSONInt(t *testing.T) {
 		ok    bool
 	}{
 		{"0", 0, true}, {"-0", 0, true}, {"500", 500, true}, {"-12", -12, true},
+		{"7", 7, true}, {"12345678", 12345678, true}, {"87654321", 87654321, true}, {"123456789", 123456789, true}, {"-1234567", -1234567, true},
+		{"5:0", 0, false}, {"5/0", 0, false}, {"5\xb00", 0, false}, {"\xff\xff\xff", 0, false}, {"00000001", 1, true},
 		{"9223372036854775807", math.MaxInt64, true}, {"-9223372036854775808", math.MinInt64, true},
 		{"9223372036854775808", 0, false}, {"-9223372036854775809", 0, false}, {"99999999999999999999", 0, false},
 		{"1.0", 0, false}, {"1e2", 0, false}, {`"1"`, 0, false}, {"true", 0, false}, {"null", 0, false}, {"[1]", 0, false}, {"-", 0, false},
 	}
 	for _, tt := range tests {
-		for _, text := range []string{`{"a":[],"k":` + tt.value + `}`, `{"k": ` + tt.value + ` , "b":1}`} {
+		for _, text := range []string{`{"a":[],"k":` + tt.value + `}`, `{"k": ` + tt.value + ` , "b":1}`, `{"k":` + tt.value + `}`} {
 			if got, ok := JSONInt([]byte(text), "k"); got != tt.want || ok != tt.ok {
 				t.Errorf("%s: %d %v, want %d %v", text, got, ok, tt.want, tt.ok)
 			}
@@ -65,17 +67,25 @@ func TestJSONInt(t *testing.T) {
 	}
 }
 
-// Within an event the scan is kept; other texts, and the next event, are scanned anew.
-func TestScanIsKeptForTheEventOnly(t *testing.T) {
+// Within a batch the scan of a text is kept; other texts, and the next batch, are scanned anew.
+func TestScanIsKeptForTheBatchOnly(t *testing.T) {
 	defer func() { g = guest{} }()
-	first := []byte(`{"a":"1","b":"2"}`)
-	g.event, g.scanned = first, false
-	wantMember(t, first, "a", "1")
-	wantMember(t, []byte(`{"b":"3"}`), "b", "3")
-	wantMember(t, first, "b", "2")
-	copy(first, `{"b":"4","a":"5"}`) // the next event in the same place
-	g.scanned = false
-	wantMember(t, first, "a", "5")
+	g.data = []byte(`{"a":"1","b":{"b":"2"}}{"a":"5","b":{"b":"6"}}`)
+	first, second := g.data[:23], g.data[23:]
+	for range 2 {
+		wantMember(t, first, "a", "1")
+		wantMember(t, first[13:22], "b", "2")
+		wantMember(t, second, "a", "5")
+		wantMember(t, []byte(`{"b":"3"}`), "b", "3")
+		wantMember(t, second[13:22], "b", "6")
+	}
+	own := []byte(`{"b":"3","a":"4"}`)
+	wantMember(t, own, "b", "3")
+	copy(own, `{"a":"3","b":"4"}`)
+	wantMember(t, own, "b", "4")
+	g.scanned = nowhere // the next batch, in the same place
+	copy(second, `{"b":"5","a":{"b":"6"}}`)
+	wantMember(t, second, "b", "5")
 }
 
 func wantMember(t *testing.T, text []byte, name, want string) {

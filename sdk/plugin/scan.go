@@ -9,8 +9,13 @@ import (
 type member struct {
 	name, nameEnd uint32 // without the quotes
 	value, end    uint32
-	escaped       bool // the name has escapes
+	escapes       uint32 // escapedName, escapedValue
 }
+
+const (
+	escapedName = 1 << iota
+	escapedValue
+)
 
 // scan appends the members of the object that text is, none when it is no object. In a guest each call and each
 // jump costs, bytes hardly do: strings are searched 8 bytes at a time, and white space is the rare case.
@@ -21,7 +26,7 @@ func scan(members []member, text []byte) []member {
 	}
 	for i = space(text, i+1); at(text, i) == '"'; i = space(text, i+1) {
 		m := member{name: uint32(i + 1)}
-		i, m.escaped = closing(text, i+1)
+		i, m.escapes = closing(text, i+1)
 		m.nameEnd = uint32(i)
 		if i = space(text, i+1); at(text, i) != ':' {
 			return members
@@ -29,7 +34,9 @@ func scan(members []member, text []byte) []member {
 		i = space(text, i+1)
 		m.value = uint32(i)
 		if at(text, i) == '"' {
-			i, _ = closing(text, i+1)
+			var escapes uint32
+			i, escapes = closing(text, i+1)
+			m.escapes |= escapes * escapedValue
 			i++
 		} else {
 			i = otherEnd(text, i)
@@ -46,8 +53,8 @@ func scan(members []member, text []byte) []member {
 }
 
 // closing returns the index of the quote that closes the string whose content starts at i, len(text) when there
-// is none, and whether the string has escapes.
-func closing(text []byte, i int) (end int, escaped bool) {
+// is none, and 1 if the string has escapes, else 0.
+func closing(text []byte, i int) (end int, escapes uint32) {
 	for i < len(text) {
 		hit := special(word(text, i))
 		if hit == 0 {
@@ -56,19 +63,20 @@ func closing(text []byte, i int) (end int, escaped bool) {
 		}
 		i += bits.TrailingZeros64(hit) / 8
 		if text[i] == '"' {
-			return i, escaped
+			return i, escapes
 		}
-		escaped = true
+		escapes = 1
 		i += 2
 	}
-	return len(text), escaped
+	return len(text), escapes
 }
 
-// special has a bit set in the first of 8 bytes that is a quote or a backslash, and none below; 0 when none is.
+// special has a bit set in the first of 8 bytes that is a quote or a backslash, and none below; 0 when none is. Of a
+// byte below 0x80 that is xored with what is looked for, only 0 has its highest bit set by the subtraction.
 func special(word uint64) uint64 {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	quote, slash := word^ones*'"', word^ones*'\\'
-	return ((quote-ones)&^quote | (slash-ones)&^slash) & highs
+	return ((quote - ones) | (slash - ones)) &^ word & highs
 }
 
 // word returns the 8 bytes of text from i on, with zeros for those behind its end; i must be within text.
