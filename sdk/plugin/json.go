@@ -25,7 +25,7 @@ func JSONString(text []byte, name string) (value []byte, ok bool) {
 	}
 	value = text[m.value+1 : m.end-1]
 	if m.escapes&escapedValue != 0 {
-		value = unescape(g.kept.alloc(len(value))[:0], value)
+		value = unescaped(value)
 	}
 	return value, true
 }
@@ -100,7 +100,7 @@ func find(members []member, text []byte, name string) (found *member) {
 		if m.nameEnd-m.name != uint32(len(name)) && m.escapes&escapedName == 0 {
 			continue
 		}
-		if raw := text[m.name:m.nameEnd]; string(raw) != name && !(m.escapes&escapedName != 0 && sameUnescaped(raw, name)) {
+		if raw := text[m.name:m.nameEnd]; string(raw) != name && !(m.escapes&escapedName != 0 && string(unescaped(raw)) == name) {
 			continue
 		}
 		if found != nil {
@@ -111,6 +111,5 @@ func find(members []member, text []byte, name string) (found *member) {
 	return found
 }
 
-func sameUnescaped(raw []byte, name string) bool {
-	return string(unescape(g.kept.alloc(len(raw))[:0], raw)) == name
-}
+// unescaped is the content of a JSON string, given without its quotes; it is valid until the next batch.
+func unescaped(raw []byte) []byte { return unescape(g.kept.alloc(len(raw))[:0], raw) }
