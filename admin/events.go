@@ -50,7 +50,16 @@ const (
 
 // events streams rows as lines of JSON, or runs when the client accepts application/octet-stream.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
-	q, limit, err := parseQuery(r.PathValue("stream"), r.URL.Query())
+	return s.read(w, r, r.PathValue("stream"))
+}
+
+// deadLetter is events of the stream's dead letter.
+func (s *Server) deadLetter(w http.ResponseWriter, r *http.Request) error {
+	return s.read(w, r, r.PathValue("stream")+event.DeadLetterSuffix)
+}
+
+func (s *Server) read(w http.ResponseWriter, r *http.Request, stream string) error {
+	q, limit, err := parseQuery(stream, r.URL.Query())
 	if err != nil {
 		return err
 	}

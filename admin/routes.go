@@ -34,6 +34,8 @@ func (s *Server) routes() http.Handler {
 		"/v1/streams/{stream}/plugins":          {"GET": s.chain, "POST": s.activate},
 		"/v1/streams/{stream}/plugins/{plugin}": {"DELETE": s.deactivate},
 
+		"/v1/deadletter/{stream}": {"GET": s.deadLetter},
+
 		"/v1/plugins":                            {"GET": s.listPlugins},
 		"/v1/plugins/{plugin}":                   {"GET": s.showPlugin, "PUT": s.upload, "DELETE": s.deletePlugin},
 		"/v1/plugins/{plugin}/versions/{digest}": {"GET": s.showVersion, "DELETE": s.deleteVersion},

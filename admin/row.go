@@ -20,6 +20,7 @@ type Row struct {
 	Key       []byte
 	ID        []byte // nil for none
 	Time      int64  // unix nanoseconds
+	Attrs     []event.Attr
 	Data      []byte
 
 	// Fault stands for Data that can't be shown (too large, damaged); Size is its length in bytes as far as known.
@@ -37,7 +38,7 @@ func appendRow(dst []byte, stream string, r *Row, limit int) []byte {
 	if fault, size := r.fault(limit); fault != "" {
 		dst = appendText(append(dst, ','), "error", []byte(fault))
 		dst = strconv.AppendInt(append(dst, `,"size":`...), size, 10)
-		return append(dst, "}\n"...)
+		return append(appendAttributes(dst, r.Attrs), "}\n"...)
 	}
 	dst = append(dst, `,"slot":`...)
 	if r.Slot == event.NoSlot {
@@ -49,7 +50,9 @@ func appendRow(dst []byte, stream string, r *Row, limit int) []byte {
 	dst = appendOptional(append(dst, ','), "key", r.Key, r.HasKey)
 	dst = appendOptional(append(dst, ','), "id", r.ID, r.ID != nil)
 	dst = time.Unix(0, r.Time).UTC().AppendFormat(append(dst, `,"time":"`...), time.RFC3339Nano)
-	dst = appendText(append(dst, `",`...), "data", r.Data)
+	dst = append(dst, '"')
+	dst = appendAttributes(dst, r.Attrs)
+	dst = appendText(append(dst, ','), "data", r.Data)
 	return append(dst, "}\n"...)
 }
 
@@ -65,6 +68,21 @@ func appendOptional(dst []byte, name string, value []byte, has bool) []byte {
 		return appendText(dst, name, value)
 	}
 	return append(append(append(dst, '"'), name...), `":null`...)
+}
+
+// appendAttributes appends the member attributes, an object of strings, unless there are none.
+func appendAttributes(dst []byte, attrs []event.Attr) []byte {
+	if len(attrs) == 0 {
+		return dst
+	}
+	dst = append(dst, `,"attributes":{`...)
+	for i, a := range attrs {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendText(dst, string(appendEscaped(nil, a.Name)), a.Value)
+	}
+	return append(dst, '}')
 }
 
 // appendText appends the member name with value as a JSON string, or name_base64.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"testing"
+
+	"github.com/headgate-io/headgate/event"
 )
 
 // FuzzRow checks that any event is one line of valid JSON that gives its bytes back.
@@ -43,5 +45,17 @@ func TestRowsAllocateNothing(t *testing.T) {
 	buf := make([]byte, 0, 1<<10)
 	if n := testing.AllocsPerRun(100, func() { buf = appendRow(buf[:0], "stream", &r, 1<<20) }); n != 0 {
 		t.Errorf("%v allocations a row", n)
+	}
+}
+
+func TestRowWithAttributes(t *testing.T) {
+	r := Row{Gateway: "g", Number: 1, Data: []byte("d"), Attrs: []event.Attr{
+		{Name: []byte("reason"), Value: []byte(`answered "422"`)}, {Name: []byte("producer"), Value: []byte("\xff")}, {Name: []byte(`a"b`)}}}
+	want := `"attributes":{"reason":"answered \"422\"","producer_base64":"/w==","a\"b":""}`
+	for _, limit := range []int{10, 0} { // F04: an event over the limit still says why it is here
+		line := appendRow(nil, "s", &r, limit)
+		if !json.Valid(line) || !bytes.Contains(line, []byte(want)) {
+			t.Errorf("%s lacks %s", line, want)
+		}
 	}
 }

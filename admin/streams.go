@@ -34,7 +34,7 @@ type Routing interface {
 type Definition struct {
 	Name     string
 	Revision uint64          // grows with every change, from 1
-	Managed  string          // "file" or "api"
+	Managed  string          // "file", "api", or "gateway" for a dead letter
 	Document json.RawMessage // a JSON object with the keys of the configuration file
 }
 

@@ -61,13 +61,18 @@ type delivery struct {
 
 // openDelivery opens the backend that a stream names.
 func (g *Gateway) openDelivery(ctx context.Context, name, backend string) (delivery, error) {
+	if _, dead := deadLetterOf(name); dead {
+		return g.openEmbedded(ctx, name, deadLetterBytes(g.stores.maxBytes))
+	}
 	cfg := g.cfg.Backends[backend]
 	if cfg.Webhook != nil {
 		return g.openWebhook(name, backend, cfg.Webhook)
 	}
-	b, err := jetstream.Open(ctx, g.stores.writer, jetstream.Config{
-		Stream: name, Gateway: g.folder.id, MaxBytes: g.stores.maxBytes / maxStreams,
-	}, g.log)
+	return g.openEmbedded(ctx, name, g.stores.maxBytes/maxStreams)
+}
+
+func (g *Gateway) openEmbedded(ctx context.Context, name string, maxBytes int64) (delivery, error) {
+	b, err := jetstream.Open(ctx, g.stores.writer, jetstream.Config{Stream: name, Gateway: g.folder.id, MaxBytes: maxBytes}, g.log)
 	if err != nil {
 		return delivery{}, fmt.Errorf("open backend: %w", err)
 	}

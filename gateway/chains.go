@@ -61,6 +61,9 @@ func shown(all []activation) []admin.Activation {
 
 // Activate puts a plugin into a stream's chain: in the place it has, else at the end.
 func (g *Gateway) Activate(ctx context.Context, name string, a admin.Activation) ([]admin.Activation, error) {
+	if err := ours(name); err != nil {
+		return nil, err
+	}
 	g.steering.Lock()
 	defer g.steering.Unlock()
 	s, err := g.findOrCreate(ctx, name)
@@ -78,6 +81,9 @@ func (g *Gateway) Activate(ctx context.Context, name string, a admin.Activation)
 
 // Deactivate takes a plugin out of a stream's chain.
 func (g *Gateway) Deactivate(ctx context.Context, name, plugin string) ([]admin.Activation, error) {
+	if err := ours(name); err != nil {
+		return nil, err
+	}
 	g.steering.Lock()
 	defer g.steering.Unlock()
 	s, err := g.find(name)

@@ -41,6 +41,9 @@ func (s *stream) definition() admin.Definition {
 
 // SetStream replaces a definition or makes a stream. Its plugins, where given, become the stream's chain.
 func (g *Gateway) SetStream(ctx context.Context, name string, doc json.RawMessage, when admin.Match) (admin.Definition, bool, error) {
+	if err := ours(name); err != nil {
+		return admin.Definition{}, false, err
+	}
 	g.steering.Lock()
 	defer g.steering.Unlock()
 	cfg, err := parseStream(doc)
@@ -123,6 +126,9 @@ func (s *StreamConfig) changeable(old *StreamConfig) error {
 // DeleteStream ends a stream: its definition and activations go. Its events stay in the backend, and its routing table
 // and lane numbers too, so that a stream of the same name goes on where this one stopped.
 func (g *Gateway) DeleteStream(ctx context.Context, name string, when admin.Match) error {
+	if err := ours(name); err != nil {
+		return err
+	}
 	g.steering.Lock()
 	defer g.steering.Unlock()
 	s, err := g.find(name)

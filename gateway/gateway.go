@@ -37,7 +37,9 @@ type Gateway struct {
 
 	metrics        *prometheus.Registry
 	forwardMetrics *forward.Metrics
-	lanes          *budget.Budget // bytes in all lanes
+	deadLettered   *prometheus.CounterVec
+	lanes          *budget.Budget // bytes in all lanes but those of dead letters
+	letters        *budget.Budget // bytes in these, so that full lanes can't keep each other from getting rid of an event
 	bodies         *budget.Budget // bytes of request bodies
 
 	folder *folder
@@ -51,6 +53,8 @@ type Gateway struct {
 	steering  sync.Mutex // one change of streams or plugins at a time
 	streams   atomic.Pointer[map[string]*stream]
 	accepting atomic.Bool
+	burying   sync.Mutex // one dead letter is made at a time; nothing else is waited for while it is held
+	buried    bool       // no more are made; guarded by burying
 	health    health
 
 	delivery context.Context // of the streams; its end is the hard stop
@@ -68,8 +72,9 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 		deps.Log = slog.New(slog.DiscardHandler)
 	}
 	g := &Gateway{cfg: cfg, deps: deps, log: deps.Log, metrics: newRegistry(deps.Build)}
-	// A quarter of the memory for requests that are being read, the rest for what waits in lanes.
-	g.bodies, g.lanes = budget.New(int64(cfg.Memory)/4), budget.New(int64(cfg.Memory)/4*3)
+	g.deadLettered = newDeadLettered(g.metrics)
+	// A quarter of the memory for requests that are being read, an eighth for dead letters, the rest for what waits in lanes.
+	g.bodies, g.letters, g.lanes = budget.New(int64(cfg.Memory)/4), budget.New(int64(cfg.Memory)/8), budget.New(int64(cfg.Memory)/8*5)
 	g.streams.Store(&map[string]*stream{})
 	return g, nil
 }
@@ -111,10 +116,7 @@ func (g *Gateway) stop() {
 	if err := g.ingest.Shutdown(deadline); err != nil {
 		g.failures.add(fmt.Errorf("requests were cut off: %w", err))
 	}
-	for _, s := range *g.streams.Load() {
-		s.forwarder.Close()
-	}
-	g.running.Wait()
+	g.drain()
 	// The admin API gets a moment of its own: it must still answer when draining took all the time there was.
 	last, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

@@ -73,6 +73,10 @@ func (g *Gateway) openStreams(ctx context.Context) error {
 		if _, ok := g.cfg.Streams[doc.Name]; ok {
 			continue
 		}
+		if _, dead := deadLetterOf(doc.Name); dead {
+			g.reopenDeadLetter(ctx, doc.Name)
+			continue
+		}
 		cfg, err := parseStream(doc.Value)
 		if err != nil {
 			return fmt.Errorf("stored definition of stream %s: %w", doc.Name, err)

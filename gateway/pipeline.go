@@ -12,7 +12,8 @@ func (s *stream) Accept(ctx context.Context, b *event.Batch) error {
 	if err := s.transform(ctx, b); err != nil {
 		return err
 	}
-	if b.Strict && b.Counts().Rejected > 0 {
+	if b.Strict && b.Counts().Rejected+len(b.Letters) > 0 {
+		refuseLetters(b)
 		return event.Problemf(event.StrictRejected, "events were refused and mode=strict stores all or nothing; see errors")
 	}
 	s.partitioner.Assign(b, nil)
@@ -24,9 +25,16 @@ func (s *stream) Accept(ctx context.Context, b *event.Batch) error {
 	if err != nil {
 		return err
 	}
-	err = receipt.Wait(ctx, b.Ack)
+	unknown := s.deadLetter.bury(ctx, b)
+	if err = receipt.Wait(ctx, b.Ack); err == nil {
+		err = unknown
+	}
 	for _, f := range receipt.Failed() {
-		b.Reject(f.Index, f.Code, "the backend refused the event for good")
+		if f.Buried {
+			b.Events[f.Index].Verdict = event.DeadLettered
+		} else {
+			b.Reject(f.Index, f.Code, "the backend refused the event for good")
+		}
 	}
 	return err
 }

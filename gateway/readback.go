@@ -56,15 +56,25 @@ func carriesMeta(encoding string) bool { return encoding != "" && encoding != "g
 func row(e *consume.Event) admin.Row {
 	return admin.Row{
 		Gateway: e.Gateway, Number: e.Number, Partition: int32(e.Partition), Slot: e.Slot, Epoch: e.Epoch,
-		HasKey: e.HasKey, Key: slices.Clone(e.Key), ID: slices.Clone(e.ID), Time: e.Time, Data: slices.Clone(e.Data),
+		HasKey: e.HasKey, Key: slices.Clone(e.Key), ID: slices.Clone(e.ID), Time: e.Time, Attrs: attrs(e.Attrs), Data: slices.Clone(e.Data),
 	}
+}
+
+func attrs(lent []consume.Attr) (all []event.Attr) {
+	for _, a := range lent {
+		all = append(all, event.Attr{Name: slices.Clone(a.Name), Value: slices.Clone(a.Value)})
+	}
+	return all
 }
 
 // read visits the runs asked for; first nil, once the position in the backend is fixed.
 func (g *Gateway) read(ctx context.Context, q admin.Query, visit func(*jetstream.Message) error) error {
-	s, err := g.find(q.Stream)
+	s, err := g.readable(ctx, q)
 	if err != nil {
 		return err
+	}
+	if s == nil {
+		return visit(nil)
 	}
 	if !s.delivery.stored {
 		return event.Problemf(event.NotReadable, "stream %s goes to %s, which cannot be read back from here", s.name, s.current.Load().config.Backend)
@@ -89,6 +99,21 @@ func (g *Gateway) read(ctx context.Context, q admin.Query, visit func(*jetstream
 		}
 		return visit(&m)
 	}))
+}
+
+// readable returns the stream to read; nil for a dead letter in which there is nothing yet. Who waits for the first
+// letter has it made.
+func (g *Gateway) readable(ctx context.Context, q admin.Query) (*stream, error) {
+	s, err := g.find(q.Stream)
+	of, dead := deadLetterOf(q.Stream)
+	if err == nil || !dead {
+		return s, err
+	}
+	if _, err := g.find(of); err != nil || !q.Follow {
+		return nil, err
+	}
+	s, err = g.openDeadLetter(ctx, q.Stream)
+	return s, asProblem("make the dead letter", err)
 }
 
 func readProblem(err error) error {

@@ -42,7 +42,7 @@ func openStores(ctx context.Context, f *folder, cfg Config, log *slog.Logger) (s
 	}
 	// The server counts reservations, of which each stream makes one: room for all of them and the server's own.
 	s.events, err = natsd.Start(ctx, natsd.Config{
-		Name: "headgate-" + f.id, Dir: f.file("jetstream"), MaxStore: s.maxBytes + s.maxBytes/16, MaxPayload: maxPayload,
+		Name: "headgate-" + f.id, Dir: f.file("jetstream"), MaxStore: s.maxBytes + s.maxBytes/16 + maxStreams*deadLetterBytes(s.maxBytes), MaxPayload: maxPayload,
 	}, log)
 	if err != nil {
 		return s, err

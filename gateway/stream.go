@@ -24,6 +24,7 @@ type stream struct {
 	partitioner *partitioner.Partitioner
 	forwarder   *forward.Forwarder
 	delivery    delivery
+	deadLetter  *deadLetter   // nil for a dead letter
 	done        chan struct{} // closed when the forwarder has ended
 }
 
@@ -84,16 +85,20 @@ func (g *Gateway) openStream(ctx context.Context, name string, def *definition) 
 	if err != nil {
 		return nil, err
 	}
-	frameBytes := int(def.config.Frame.Bytes)
+	frameBytes, deps := int(def.config.Frame.Bytes), forward.Deps{Budget: g.letters, Log: g.log, Metrics: g.forwardMetrics}
+	letter := g.newDeadLetter(name)
+	if letter != nil {
+		deps.Budget, deps.DeadLetter = g.lanes.Share(g.lanes.Limit()/2), letter
+	}
 	forwarder, err := forward.New(forward.Config{
 		Stream: name, Gateway: g.folder.id, BackendName: def.config.Backend, Partitions: len(table.Partitions()), Codec: def.config.Codec,
 		LingerWaiting: time.Duration(def.config.Linger.Waiting), LingerIdle: time.Duration(def.config.Linger.Idle),
 		FrameBytes: frameBytes, FrameEvents: def.config.Frame.Events, MaxRun: min(frameBytes, to.maxRun),
-	}, to, forward.Deps{Budget: g.lanes.Share(g.lanes.Limit() / 2), Log: g.log, Metrics: g.forwardMetrics})
+	}, to, deps)
 	if err != nil {
 		return nil, err
 	}
-	s := &stream{name: name, partitioner: partitioner.New(table), forwarder: forwarder, delivery: to, done: make(chan struct{})}
+	s := &stream{name: name, partitioner: partitioner.New(table), forwarder: forwarder, delivery: to, deadLetter: letter, done: make(chan struct{})}
 	s.current.Store(def)
 	s.chain.Store(&link{})
 	return s, nil

@@ -15,8 +15,9 @@ import (
 
 // Who a definition belongs to.
 const (
-	managedByFile = "file"
-	managedByAPI  = "api"
+	managedByFile    = "file"
+	managedByAPI     = "api"
+	managedByGateway = "gateway" // a dead letter
 )
 
 // steerTimeout bounds what making a stream on first use may take.
@@ -26,6 +27,9 @@ const steerTimeout = 10 * time.Second
 func (g *Gateway) Open(name string) (ingest.Stream, error) {
 	if !g.accepting.Load() {
 		return nil, event.Problemf(event.Draining, "the gateway is stopping; send to another one, or again when it is back")
+	}
+	if err := ours(name); err != nil {
+		return nil, err
 	}
 	s, err := g.find(name)
 	if err == nil {
@@ -46,6 +50,9 @@ func (g *Gateway) find(name string) (*stream, error) {
 	if s, ok := (*g.streams.Load())[name]; ok {
 		return s, nil
 	}
+	if of, ok := deadLetterOf(name); ok {
+		return nil, event.Problemf(event.UnknownStream, "stream %s has no dead letter yet: nothing of it was set aside", of)
+	}
 	if !validName(name) {
 		return nil, event.Problemf(event.BadStreamName, "a stream's name is 1 to 63 of a-z, 0-9, _ and -, the first no sign")
 	}
@@ -58,7 +65,7 @@ func (g *Gateway) findOrCreate(ctx context.Context, name string) (*stream, error
 	if err == nil || !validName(name) || !g.cfg.autoCreate() {
 		return s, err
 	}
-	if len(*g.streams.Load()) >= maxStreams {
+	if g.streamCount() >= maxStreams {
 		return nil, event.Problemf(event.UnknownStream, "there is no stream %q, and at most %d are made on first use", name, maxStreams)
 	}
 	return g.createStream(ctx, name, StreamConfig{}.withDefaults())
@@ -95,11 +102,26 @@ func (g *Gateway) startStream(ctx context.Context, name string, cfg StreamConfig
 	return nil
 }
 
-// publish replaces the map of streams by a changed copy. The caller holds g.steering, or is the only one yet.
+// publish replaces the map of streams by a changed copy.
 func (g *Gateway) publish(change func(all map[string]*stream)) {
-	all := maps.Clone(*g.streams.Load())
-	change(all)
-	g.streams.Store(&all)
+	for {
+		old := g.streams.Load()
+		all := maps.Clone(*old)
+		change(all)
+		if g.streams.CompareAndSwap(old, &all) {
+			return
+		}
+	}
+}
+
+// streamCount returns how many streams there are, dead letters aside.
+func (g *Gateway) streamCount() (n int) {
+	for name := range *g.streams.Load() {
+		if _, dead := deadLetterOf(name); !dead {
+			n++
+		}
+	}
+	return n
 }
 
 // openTable reads the stream's routing table, or makes its first one.

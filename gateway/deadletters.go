@@ -1,0 +1,100 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/headgate-io/headgate/control"
+	"github.com/headgate-io/headgate/event"
+)
+
+// deadLetterOf returns the stream whose dead letter is called name; ok is false for any other name.
+func deadLetterOf(name string) (stream string, ok bool) {
+	stream, ok = strings.CutSuffix(name, event.DeadLetterSuffix)
+	return stream, ok && validName(stream)
+}
+
+// ours refuses to let users write or change a dead letter.
+func ours(name string) error {
+	if of, ok := deadLetterOf(name); ok {
+		return event.Problemf(event.BadStreamName, "%s is the dead letter of stream %s: the gateway writes it, and others read it", name, of)
+	}
+	return nil
+}
+
+// deadLetterConfig is the definition of all dead letters.
+func deadLetterConfig() StreamConfig {
+	return StreamConfig{Partitions: PartitionsConfig{Max: 1}}.withDefaults()
+}
+
+// deadLetterBytes is what each dead letter may hold, beside max_bytes for the streams: an eighth of a stream's share, and
+// no less than two of the largest events.
+func deadLetterBytes(maxBytes int64) int64 { return max(maxBytes/maxStreams/8, 2*maxPayload) }
+
+// openDeadLetter returns a dead letter, and makes it on first use.
+func (g *Gateway) openDeadLetter(ctx context.Context, name string) (*stream, error) {
+	if s, ok := (*g.streams.Load())[name]; ok {
+		return s, nil
+	}
+	g.burying.Lock()
+	defer g.burying.Unlock()
+	if s, ok := (*g.streams.Load())[name]; ok {
+		return s, nil
+	}
+	if g.buried {
+		return nil, event.Problemf(event.Draining, "the gateway is stopping; send the request again")
+	}
+	cfg := deadLetterConfig()
+	doc, err := g.store.Streams.Read(ctx, name)
+	if errors.Is(err, control.ErrNotFound) {
+		doc.Revision, err = g.store.Streams.Write(ctx, name, cfg.document(), 0)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("store the definition of %s: %w", name, err)
+	}
+	if err := g.startStream(ctx, name, cfg, doc.Revision, managedByGateway); err != nil {
+		return nil, err
+	}
+	g.log.Info("dead letter made", "stream", name)
+	return (*g.streams.Load())[name], nil
+}
+
+// reopenDeadLetter opens a dead letter that was made before. One that does not open is made when it is needed.
+func (g *Gateway) reopenDeadLetter(ctx context.Context, name string) {
+	if _, err := g.openDeadLetter(ctx, name); err != nil {
+		g.log.Error("a dead letter does not open: it is tried again when there is something for it", "stream", name, "err", err)
+	}
+}
+
+// drain delivers what the streams' lanes hold, and then what they set aside on the way.
+func (g *Gateway) drain() {
+	streams := *g.streams.Load()
+	for name, s := range streams {
+		if _, dead := deadLetterOf(name); !dead {
+			s.forwarder.Close()
+		}
+	}
+	for name, s := range streams {
+		if _, dead := deadLetterOf(name); !dead {
+			<-s.done
+		}
+	}
+	g.burying.Lock()
+	g.buried = true
+	g.burying.Unlock()
+	for _, s := range *g.streams.Load() {
+		s.forwarder.Close()
+	}
+	g.running.Wait()
+}
+
+func newDeadLettered(reg prometheus.Registerer) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "headgate_deadletter_events_total",
+		Help: "Events of a stream that are safe in its dead letter."}, []string{"stream", "code"})
+	reg.MustRegister(c)
+	return c
+}
