@@ -189,7 +189,7 @@ func (g *Gateway) loadStep(ctx context.Context, a *activation) (plugins.Step, er
 	return plugins.Step{Name: a.Plugin, Module: module, Config: a.Config, OnError: policy}, nil
 }
 
-// parseOnError reads reject, pass, deadletter or default_key=KEY; empty is the default.
+// parseOnError reads reject, deadletter, pass or default_key=KEY; empty leaves it to the kind of plugin.
 func parseOnError(text string) (plugins.Policy, error) {
 	word, key, _ := strings.Cut(text, "=")
 	return plugins.ParsePolicy(word, key)

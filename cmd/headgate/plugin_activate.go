@@ -24,7 +24,7 @@ func newPluginActivateCommand(at *address) *cobra.Command {
 	streamFlag(cmd, &stream)
 	cmd.Flags().StringVar(&a.Digest, "digest", "", "version; its first 8 digits will do (default: the newest)")
 	cmd.Flags().StringVar(&config, "config", "", "the plugin's configuration, JSON or @FILE")
-	cmd.Flags().StringVar(&a.OnError, "on-error", "", "what becomes of events it fails on: reject (default), pass, deadletter or default_key=KEY")
+	cmd.Flags().StringVar(&a.OnError, "on-error", "", "what becomes of events it fails on: reject, deadletter, pass or default_key=KEY (default: deadletter if it sets keys and drops nothing, else reject)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if err := requireStream(stream); err != nil {
 			return err

@@ -58,7 +58,9 @@ func (t *trial) load(ctx context.Context, file string, wasm, config []byte) (err
 		return err
 	}
 	name := strings.TrimSuffix(filepath.Base(file), ".wasm")
-	t.chain, err = host.NewChain(ctx, []plugins.Step{{Name: name, Module: t.module, Config: config}}, plugins.Rules{})
+	t.chain, err = host.NewChain(ctx, []plugins.Step{{
+		Name: name, Module: t.module, Config: config, OnError: plugins.Policy{Action: plugins.Reject}, // so that each failure is named
+	}}, plugins.Rules{})
 	if err != nil {
 		return errors.Join(err, t.module.Close())
 	}
