@@ -58,6 +58,13 @@ type Store struct {
 	secrets *Documents
 }
 
+// kinds are the kinds of documents; the versions of a plugin are one.
+func kinds() []string { return []string{"stream", "activation", "table", "secret", "plugin"} }
+
+func (s *Store) documents() []*Documents {
+	return []*Documents{s.Streams, s.Activations, s.Tables, s.secrets, s.Plugins.docs}
+}
+
 // Open creates what is missing of the store behind nc and returns it. It starts nothing; nc stays the caller's.
 func Open(ctx context.Context, nc *nats.Conn) (*Store, error) {
 	js, err := jetstream.New(nc)

@@ -20,8 +20,10 @@ type Document struct {
 
 // Documents are the values of one kind by name. They keep the newest revision only.
 type Documents struct {
-	kind string // for errors
-	kv   jetstream.KeyValue
+	kind  string // for errors
+	js    jetstream.JetStream
+	kv    jetstream.KeyValue
+	files *Files // gets a copy of every change; nil: nobody
 }
 
 // names are one or several words, as streams, dead letters and plugins are called.
@@ -34,7 +36,7 @@ func openDocuments(ctx context.Context, js jetstream.JetStream, kind, bucket str
 	if err != nil {
 		return nil, err
 	}
-	return &Documents{kind: kind, kv: kv}, nil
+	return &Documents{kind: kind, js: js, kv: kv}, nil
 }
 
 // Read returns the document called name, or ErrNotFound.
@@ -96,6 +98,9 @@ func (d *Documents) Write(ctx context.Context, name string, value []byte, revisi
 	if err != nil {
 		return 0, d.lost("write", name, revision, err)
 	}
+	if d.files != nil {
+		d.files.write(d.kind, Document{Name: name, Value: value, Revision: next})
+	}
 	return next, nil
 }
 
@@ -106,6 +111,9 @@ func (d *Documents) Delete(ctx context.Context, name string, revision uint64) er
 	}
 	if revision == 0 {
 		return fmt.Errorf("BUG: delete %s %q at revision 0", d.kind, name)
+	}
+	if d.files != nil {
+		d.files.remove(d.kind, name, revision)
 	}
 	if err := d.kv.Delete(ctx, name, jetstream.LastRevision(revision)); err != nil {
 		return d.lost("delete", name, revision, err)

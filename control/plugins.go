@@ -33,6 +33,7 @@ type Version struct {
 type Plugins struct {
 	docs    *Documents
 	modules jetstream.ObjectStore
+	files   *Files // gets a copy of every module; nil: nobody
 
 	// mu keeps Remove from deleting a module that an Add of this process relies on. Among several processes such
 	// a race ends in a version whose module is missing: Module says so, and uploading it again cures it.
@@ -130,6 +131,9 @@ func (p *Plugins) keep(ctx context.Context, digest string, module []byte) error 
 	if _, err := p.modules.PutBytes(ctx, digest, module); err != nil {
 		return fmt.Errorf("store module %s: %w", digest, err)
 	}
+	if p.files != nil {
+		p.files.writeModule(digest, module)
+	}
 	return nil
 }
 
@@ -212,6 +216,9 @@ func (p *Plugins) sweep(ctx context.Context, removed ...Version) error {
 	for _, v := range removed {
 		if used[v.Digest] {
 			continue
+		}
+		if p.files != nil {
+			p.files.removeModule(v.Digest)
 		}
 		if err := p.modules.Delete(ctx, v.Digest); err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) {
 			return fmt.Errorf("delete module %s: %w", v.Digest, err)

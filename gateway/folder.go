@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/headgate-io/headgate/internal/wholefile"
 )
 
 // folder is the data folder of one gateway: locked while it runs, with an identity that is made once.
@@ -69,7 +71,7 @@ func (f *folder) identify() error {
 			return fmt.Errorf("make gateway id: %w", err)
 		}
 		text = []byte(hex.EncodeToString(id) + "\n")
-		err = writeFile(path, text)
+		err = wholefile.Write(path, text)
 	}
 	if err != nil {
 		return fmt.Errorf("gateway id: %w", err)
@@ -95,7 +97,7 @@ func (f *folder) announce(r running) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(f.file("run.json"), append(doc, '\n'))
+	return wholefile.Write(f.file("run.json"), append(doc, '\n'))
 }
 
 func (f *folder) file(name string) string { return filepath.Join(f.path, name) }
@@ -104,26 +106,4 @@ func (f *folder) file(name string) string { return filepath.Join(f.path, name) }
 func (f *folder) close() {
 	os.Remove(f.file("run.json"))
 	f.lock.Close()
-}
-
-// writeFile replaces a file whole: written beside it, synced, renamed, and the folder synced.
-func writeFile(path string, content []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name()) // after the rename there is nothing to remove
-	_, err = tmp.Write(content)
-	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp.Name(), path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Sync()
 }

@@ -50,8 +50,10 @@ func (g *Gateway) Dependencies() []admin.Dependency {
 	if delivery == "" && !g.stores.writer.IsConnected() {
 		delivery = "no connection to the embedded JetStream; restart the gateway"
 	}
+	steering := g.health.set("control", "") // events are taken without it
+	steering.Detail = g.stores.control.note
 	return []admin.Dependency{
-		g.health.set("accepting", accepting), g.health.set("delivery", delivery), g.health.set("plugins", guests),
+		g.health.set("accepting", accepting), g.health.set("delivery", delivery), g.health.set("plugins", guests), steering,
 	}
 }
 

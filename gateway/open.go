@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/admin"
-	"github.com/headgate-io/headgate/control"
 	"github.com/headgate-io/headgate/forward"
 	"github.com/headgate-io/headgate/ingest"
 	"github.com/headgate-io/headgate/plugins"
@@ -26,9 +25,7 @@ func (g *Gateway) open(ctx context.Context) (err error) {
 	if g.stores, err = openStores(ctx, g.folder, g.cfg, g.log); err != nil {
 		return err
 	}
-	if g.store, err = control.Open(ctx, g.stores.steerer); err != nil {
-		return fmt.Errorf("open control store: %w", err)
-	}
+	g.store = g.stores.control.store
 	if err := g.newParts(); err != nil {
 		return err
 	}

@@ -15,19 +15,18 @@ import (
 const (
 	// maxPayload is the largest message of the embedded server, headers included.
 	maxPayload = 8 << 20
-	// controlBytes bounds the control store: 64 modules of 8 MiB, and small documents.
-	controlBytes = 1 << 30
 	// defaultMaxBytes bounds the embedded backend where the disk has room.
 	defaultMaxBytes = 10 << 30
 )
 
 // stores are the two embedded servers: one for events, one for control, so that neither can fill up the other.
 type stores struct {
-	events, control *natsd.Server
-	writer, steerer *nats.Conn
-	reader          *jetstream.Reader // on a connection of its own, so that publishing does not wait behind reading
-	readConn        *nats.Conn
-	maxBytes        int64 // of all streams of events together
+	events   *natsd.Server
+	writer   *nats.Conn
+	reader   *jetstream.Reader // on a connection of its own, so that publishing does not wait behind reading
+	readConn *nats.Conn
+	maxBytes int64 // of all streams of events together
+	control  *controlStore
 }
 
 func openStores(ctx context.Context, f *folder, cfg Config, log *slog.Logger) (s *stores, err error) {
@@ -47,16 +46,13 @@ func openStores(ctx context.Context, f *folder, cfg Config, log *slog.Logger) (s
 	if err != nil {
 		return s, err
 	}
-	if s.control, err = natsd.Start(ctx, natsd.Config{Name: "control-" + f.id, Dir: f.file("control"), MaxStore: controlBytes}, log); err != nil {
-		return s, err
+	if s.control, err = openControl(ctx, f, log); err != nil {
+		return s, fmt.Errorf("open control store: %w", err)
 	}
 	if s.writer, err = s.events.Connect("forward"); err != nil {
 		return s, err
 	}
 	if s.readConn, err = s.events.Connect("read"); err != nil {
-		return s, err
-	}
-	if s.steerer, err = s.control.Connect("control"); err != nil {
 		return s, err
 	}
 	s.reader, err = jetstream.NewReader(s.readConn)
@@ -76,14 +72,15 @@ func eventBytes(f *folder, cfg Config) (int64, error) {
 }
 
 func (s *stores) close() {
-	for _, c := range []*nats.Conn{s.writer, s.readConn, s.steerer} {
+	for _, c := range []*nats.Conn{s.writer, s.readConn} {
 		if c != nil {
 			c.Close()
 		}
 	}
-	for _, srv := range []*natsd.Server{s.events, s.control} {
-		if srv != nil {
-			srv.Close()
-		}
+	if s.events != nil {
+		s.events.Close()
+	}
+	if s.control != nil {
+		s.control.close()
 	}
 }

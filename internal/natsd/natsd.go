@@ -34,6 +34,9 @@ const (
 	maxMemory = 64 << 20
 )
 
+// ErrNotReady says that a server has not recovered its store in time. It is still at it.
+var ErrNotReady = errors.New("not ready")
+
 // Server is a running server.
 type Server struct {
 	ns   *server.Server
@@ -105,7 +108,7 @@ func run(ctx context.Context, ns *server.Server, logs *logger, limit time.Durati
 			<-started
 			ns.Shutdown()
 		}()
-		return fmt.Errorf("not ready after %v", limit)
+		return fmt.Errorf("%w after %v", ErrNotReady, limit)
 	}
 	err := ctx.Err()
 	if reason := logs.fatal(); reason != "" {
