@@ -8,24 +8,33 @@ import (
 	"github.com/headgate-io/headgate/sdk/wire"
 )
 
-// draft is the open part of a frame: its events in their framing, and the columns of its metadata. All its
+// draft is the open part of a frame: its events in their framing, and what its metadata will be made of. All its
 // methods run under the lane's lock, and the bytes they are given are copied.
 type draft struct {
 	raw    *buffer
-	meta   wire.Meta
+	meta   wire.Meta   // but for the routes, which a dictionary finds when the frame is sealed
+	places []place     // one per event
 	text   []byte      // what the metadata's slices point into; older pieces stay valid when it grows
 	pairs  []wire.Attr // the attributes of all events, likewise
-	routes table       // route -> position in meta.Routes
-	slots  table       // slot or child -> position in meta.Epochs
 }
+
+// place is where an event lies and where it was routed to.
+type place struct {
+	tag         uint32 // equal for equal keys, and mostly for these alone
+	slot, child int32
+	epoch       uint32
+	at, size    uint32 // where its data lies in the raw events
+	key         uint32 // where its key lies in the text: all keys close together, as looking them up needs them
+	keySize     int32  // keyless for a null key
+	keyAt       int32  // where its key lies in its data, -1 for not known
+}
+
+const keyless = -1
 
 // open starts a frame of about n bytes.
 func (d *draft) open(n int, framing wire.Framing, version uint64) {
 	d.raw = take(n)
-	d.meta.Reset()
 	d.meta.Framing, d.meta.TableVersion = framing, version
-	d.routes.clear()
-	d.slots.clear()
 }
 
 // recycle gives the draft's memory back.
@@ -33,6 +42,7 @@ func (d *draft) recycle() {
 	give(d.raw)
 	d.raw = nil
 	d.meta.Reset()
+	d.places = d.places[:0]
 	d.text = d.text[:0]
 	clear(d.pairs)
 	d.pairs = d.pairs[:0]
@@ -54,15 +64,16 @@ func (d *draft) add(e *event.Event) {
 		d.raw = grow(d.raw, n)
 	}
 	d.raw.b = wire.AppendEvent(d.raw.b, e.Data, m.Framing)
-	m.EventRoute = append(m.EventRoute, d.route(e))
+	before := len(d.places)
+	d.places = append(d.places, d.place(e))
 	if e.Time != 0 || len(m.Times) > 0 {
-		m.Times = append(padded(m.Times, len(m.EventRoute)-1), e.Time)
+		m.Times = append(padded(m.Times, before), e.Time)
 	}
 	if len(e.ID) > 0 || len(m.IDs) > 0 {
-		m.IDs = append(padded(m.IDs, len(m.EventRoute)-1), keep(d, e.ID))
+		m.IDs = append(padded(m.IDs, before), keep(d, e.ID))
 	}
 	if len(e.Attrs) > 0 || len(m.Attrs) > 0 {
-		m.Attrs = append(padded(m.Attrs, len(m.EventRoute)-1), d.attrs(e.Attrs))
+		m.Attrs = append(padded(m.Attrs, before), d.attrs(e.Attrs))
 	}
 }
 
@@ -75,47 +86,31 @@ func padded[T any](column []T, n int) []T {
 	return column
 }
 
-// route returns the position of the event's route in the dictionary.
-func (d *draft) route(e *event.Event) uint32 {
-	tag := uint32(e.Hash) // the low bits: the high ones name the slot, of which a lane has few
-	place, found := d.routes.seek(tag, tag)
-	for ; found; place, found = d.routes.seek(place+1, tag) {
-		at := d.routes.entries[place].at
-		if r := &d.meta.Routes[at]; sameRoute(r, e) {
-			return at
-		}
+// place describes the event that was appended last.
+func (d *draft) place(e *event.Event) place {
+	at := len(d.raw.b) - len(e.Data)
+	if d.meta.Framing == wire.NDJSON {
+		at--
 	}
-	at := len(d.meta.Routes)
-	route := wire.Route{HasKey: e.HasKey, Slot: e.Slot, Child: e.Child}
+	p := place{
+		tag:  uint32(e.Hash), // the low bits: the high ones name the slot, of which a lane has few
+		slot: e.Slot, child: e.Child, epoch: e.Epoch, at: uint32(at), size: uint32(len(e.Data)), keySize: keyless,
+	}
 	if e.HasKey {
-		route.Key = keep(d, e.Key)
+		p.key, p.keySize, p.keyAt = uint32(len(d.text)), int32(len(e.Key)), within(e.Data, e.Key)
+		d.text = append(d.text, e.Key...)
 	}
-	d.meta.Routes = append(d.meta.Routes, route)
-	d.routes.put(place, tag, at)
-	d.epoch(e)
-	return uint32(at)
+	return p
 }
 
-func sameRoute(r *wire.Route, e *event.Event) bool {
-	return r.Slot == e.Slot && r.Child == e.Child && r.HasKey == e.HasKey && (!e.HasKey || bytes.Equal(r.Key, e.Key))
-}
-
-// epoch notes the epoch of the event's slot, or child slot. All events of a frame are routed by one table, so
-// a slot has one epoch in it.
-func (d *draft) epoch(e *event.Event) {
-	slot := e.Slot
-	if e.Child != event.NoSlot {
-		slot = e.Child
+// within returns where in data a key begins that is a view into it, -1 when it is none: the capacities of the two then
+// differ by what lies in front of the key.
+func within(data, key []byte) int32 {
+	at := cap(data) - cap(key)
+	if at < 0 || at+len(key) > len(data) || !bytes.Equal(data[at:at+len(key)], key) {
+		return -1
 	}
-	if slot == event.NoSlot {
-		return
-	}
-	tag := uint32(slot) // exact: no second look at the slot is needed
-	place, found := d.slots.seek(tag, tag)
-	if !found {
-		d.slots.put(place, tag, len(d.meta.Epochs))
-		d.meta.Epochs = append(d.meta.Epochs, wire.SlotEpoch{Slot: slot, Epoch: e.Epoch})
-	}
+	return int32(at)
 }
 
 func (d *draft) attrs(attrs []event.Attr) []wire.Attr {

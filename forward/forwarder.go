@@ -33,6 +33,7 @@ type Deps struct {
 	Budget     *budget.Budget // bytes in the lanes; 64 MiB of its own when nil
 	Log        *slog.Logger   // nothing is logged when nil
 	Metrics    *Metrics       // not exported when nil
+	Presses    *Presses       // what seals frames; NewPresses(0) of its own when nil
 	DeadLetter DeadLetter     // nil: events that the backend refuses for good are dropped, and their requests told
 }
 
@@ -48,6 +49,7 @@ type Forwarder struct {
 	deadLetter DeadLetter // nil for none
 	codec      *compress.Codec
 	budget     *budget.Budget
+	presses    *Presses
 	log        *slog.Logger
 	metrics    *Metrics
 	lanes      []*lane
@@ -72,11 +74,14 @@ func New(cfg Config, backend Backend, deps Deps) (*Forwarder, error) {
 	if deps.Budget == nil {
 		deps.Budget = budget.New(defaultBudget)
 	}
+	if deps.Presses == nil {
+		deps.Presses = NewPresses(0)
+	}
 	if deps.Metrics == nil {
 		deps.Metrics = newMetrics()
 	}
 	f := &Forwarder{
-		cfg: cfg, backend: backend, deadLetter: deps.DeadLetter, codec: codec, budget: deps.Budget,
+		cfg: cfg, backend: backend, deadLetter: deps.DeadLetter, codec: codec, budget: deps.Budget, presses: deps.Presses,
 		log: deps.Log.With("stream", cfg.Stream), metrics: deps.Metrics,
 	}
 	for p := range cfg.Partitions {

@@ -17,10 +17,9 @@ func (l *lane) sealAll(ctx context.Context) {
 		case done:
 			return
 		case fr != nil:
-			if l.number(ctx) != nil {
+			if l.number(ctx) != nil || !l.seal(ctx, fr) {
 				return
 			}
-			l.seal(fr)
 			continue
 		case due.IsZero():
 			timer.Stop()
@@ -67,11 +66,18 @@ func (l *lane) number(ctx context.Context) error {
 }
 
 // seal encodes and compresses a frame of the queue, outside the lane's lock: nobody else uses it until it counts
-// as sealed.
-func (l *lane) seal(fr *frame) {
+// as sealed. It reports false when ctx ended before a press was free.
+func (l *lane) seal(ctx context.Context, fr *frame) bool {
+	var p *press
+	select {
+	case p = <-l.f.presses.idle:
+	case <-ctx.Done():
+		return false
+	}
 	fr.first = l.next
 	l.next += uint64(fr.events)
-	fr.payload = l.encode(fr)
+	fr.payload = l.encode(p, fr)
+	l.f.presses.giveBack(p)
 	fr.draft.recycle()
 	fr.draft = nil
 	l.f.metrics.frameSize.Observe(float64(len(fr.payload.b)))
@@ -86,23 +92,22 @@ func (l *lane) seal(fr *frame) {
 	l.counts.open -= fr.events
 	l.counts.sealed += fr.events
 	wake(l.sender)
+	return true
 }
 
 // encode returns the bytes of the frame.
-func (l *lane) encode(fr *frame) *buffer {
+func (l *lane) encode(p *press, fr *frame) *buffer {
 	raw, m := fr.draft.raw.b, &fr.draft.meta
-	data := take(len(raw) + frameOverhead)
-	data.b = l.f.codec.Append(data.b, raw)
+	p.dictionary.fill(fr.draft)
+	p.data = l.f.codec.Append(p.data[:0], raw)
 
 	m.Gateway, m.Stream, m.Partition = l.f.cfg.Gateway, l.f.cfg.Stream, uint32(l.partition)
-	m.First, m.RawLen, m.DataLen = fr.first, uint64(len(raw)), uint64(len(data.b))
-	block := take(4*fr.events + len(fr.draft.text) + frameOverhead)
-	block.b = wire.AppendMeta(block.b, m, raw)
+	m.First, m.RawLen, m.DataLen = fr.first, uint64(len(raw)), uint64(len(p.data))
+	p.block = wire.AppendMeta(p.block[:0], m, nil)
+	m.Routes, m.EventRoute, m.Epochs = nil, nil, nil // the press keeps them
 
-	payload := take(len(block.b) + len(data.b) + skippableHeader)
-	payload.b = wire.AppendFrame(payload.b, l.f.codec.Name(), block.b, data.b)
-	give(data)
-	give(block)
+	payload := take(len(p.block) + len(p.data) + skippableHeader)
+	payload.b = wire.AppendFrame(payload.b, l.f.codec.Name(), p.block, p.data)
 	return payload
 }
 

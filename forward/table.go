@@ -1,32 +1,30 @@
 package forward
 
-// table is an open-addressing table from a 32-bit tag to a position in a slice elsewhere. Entries of another
-// generation are free, so that a new frame starts with an empty table at the cost of one increment.
-type table struct {
-	entries []entry // a power of two of them, at most half used
-	gen     uint32
-	used    int
-}
+import (
+	"math/bits"
+	"slices"
+)
 
-type entry struct{ tag, gen, at uint32 }
+// table is an open-addressing table from a 32-bit tag to a position in a slice elsewhere. It is as small as what it
+// is to hold allows: finding a place in it is one access of memory, which must not be a slow one.
+type table struct{ entries []entry }
 
-const smallestTable = 64
+// entry is free while next is 0.
+type entry struct{ tag, next uint32 } // next: behind the position
 
-// clear empties the table.
-func (t *table) clear() {
-	t.gen++
-	t.used = 0
-	if t.gen == 0 || t.entries == nil { // after 2^32 frames old entries would come back to life
-		t.entries, t.gen = make([]entry, max(smallestTable, len(t.entries))), 1
-	}
+// reset empties the table and makes room for n values.
+func (t *table) reset(n int) {
+	size := 1 << bits.Len(uint(2*n)) // over half of it stays free
+	t.entries = slices.Grow(t.entries[:0], size)[:size]
+	clear(t.entries)
 }
 
 // seek returns the first place from pos on that holds the tag (found) or is free.
 func (t *table) seek(pos, tag uint32) (place uint32, found bool) {
 	mask := uint32(len(t.entries) - 1)
 	for ; ; pos++ {
-		e := &t.entries[pos&mask]
-		if e.gen != t.gen {
+		e := t.entries[pos&mask]
+		if e.next == 0 {
 			return pos & mask, false
 		}
 		if e.tag == tag {
@@ -35,25 +33,10 @@ func (t *table) seek(pos, tag uint32) (place uint32, found bool) {
 	}
 }
 
+// at returns the position that a place holds.
+func (t *table) at(place uint32) uint32 { return t.entries[place].next - 1 }
+
 // put fills the free place that seek has returned.
 func (t *table) put(place, tag uint32, at int) {
-	t.entries[place] = entry{tag: tag, gen: t.gen, at: uint32(at)}
-	t.used++
-	if t.used*2 > len(t.entries) {
-		t.rehash()
-	}
-}
-
-func (t *table) rehash() {
-	old := t.entries
-	t.entries = make([]entry, 2*len(old))
-	for _, e := range old {
-		if e.gen == t.gen {
-			place, found := t.seek(e.tag, e.tag)
-			for found { // equal tags of different values
-				place, found = t.seek(place+1, e.tag)
-			}
-			t.entries[place] = e
-		}
-	}
+	t.entries[place] = entry{tag: tag, next: uint32(at) + 1}
 }

@@ -31,6 +31,7 @@ func decode(b *event.Batch, p *plan) *event.Problem {
 	case oneJSON:
 		return d.json()
 	case lines, textLines:
+		b.Lines = true
 		return d.lines(p.framing)
 	case prefixed:
 		return d.prefixed()

@@ -12,7 +12,8 @@ import (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // AppendMeta appends the block of m. raw is the frame's events before compression, in m.Framing: a key found
-// in the data of the event that introduces its route costs two bytes instead of itself. AppendMeta sorts
+// in the data of the event that introduces its route costs two bytes instead of itself. With raw nil nothing is
+// looked for: such keys are those whose routes say so (Route.KeyAt). AppendMeta sorts
 // m.Epochs and changes nothing else; what does not fit together in m is a bug of the caller and panics.
 func AppendMeta(dst []byte, m *Meta, raw []byte) []byte {
 	m.check()

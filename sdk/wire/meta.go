@@ -40,6 +40,10 @@ type Route struct {
 	Slot   int32 // None for a null key
 	Child  int32 // child slot of a split key, else None
 
+	// KeyAt is for AppendMeta, and ParseMeta leaves it 0: 1 + the offset of the key in the data of the event that
+	// introduces the route (the first that names it, when routes are in the order of their first use); 0: not known.
+	KeyAt uint32
+
 	off, size uint32 // where the key lies in the event that introduces the route; size 0: not there
 }
 

@@ -75,12 +75,12 @@ const (
 	keyInEvent = 2
 )
 
-// appendKeys walks the events only as far as new routes turn up. Routes are written in their order, which is
-// the order of their introduction; those that no event introduces come last and are literal.
+// appendKeys walks the events, if there are any, only as far as new routes turn up. Routes are written in their order,
+// which is the order of their introduction; those that no event introduces come last and are literal.
 func appendKeys(dst []byte, m *Meta, raw []byte) []byte {
 	next := 0
 	for _, route := range m.EventRoute {
-		if next == len(m.Routes) {
+		if next == len(m.Routes) || raw == nil {
 			break
 		}
 		data, rest, err := NextEvent(raw, m.Framing)
@@ -105,7 +105,11 @@ func appendKey(dst []byte, r *Route, data []byte) []byte {
 	}
 	size := uint64(len(r.Key))
 	if size > 0 {
-		if at := bytes.Index(data, r.Key); at >= 0 {
+		at := int(r.KeyAt) - 1
+		if at < 0 {
+			at = bytes.Index(data, r.Key)
+		}
+		if at >= 0 {
 			return binary.AppendUvarint(binary.AppendUvarint(dst, 2*size+keyInEvent), uint64(at))
 		}
 	}
