@@ -110,10 +110,11 @@ func base() wasmModule {
 		},
 		memories: []string{"\x00\x02"}, // two pages, growing
 	}
-	for index, name := range map[int]string{fnVersion: abi.ExportVersion, fnAlloc: abi.ExportAlloc, fnProcess: abi.ExportProcess, fnInit: abi.ExportInit} {
-		m.exports = append(m.exports, wasmExport{name, kindFunction, index})
+	m.exports = []wasmExport{
+		{abi.ExportVersion, kindFunction, fnVersion}, {abi.ExportAlloc, kindFunction, fnAlloc},
+		{abi.ExportProcess, kindFunction, fnProcess}, {abi.ExportInit, kindFunction, fnInit},
+		{abi.ExportMemory, kindMemory, 0},
 	}
-	m.exports = append(m.exports, wasmExport{abi.ExportMemory, kindMemory, 0})
 	return m
 }
 
