@@ -32,6 +32,9 @@ type Scanner struct {
 	base     int    // index in src from which Fields count
 	escaped  bool   // the string scanned last has escapes
 	fault    Fault
+
+	guesses [guesses]guess // by member
+	members uint           // of the value that were met
 }
 
 // mask is a set of watched pointers: bit i is watch[i].
@@ -62,9 +65,9 @@ func New(maxDepth int, watch []Pointer) *Scanner {
 // Check reports what is wrong with src, which must be exactly one JSON value with optional white space around it.
 // Data behind the value is trailing_data at the first byte that is not white space.
 func (s *Scanner) Check(src []byte) Fault {
-	end, fault := s.scan(src, Skip(src, 0), 0)
-	if fault.Code != "" {
-		return fault
+	end := s.scan(src, Skip(src, 0), 0)
+	if s.fault.Code != "" {
+		return s.fault
 	}
 	if end = Skip(src, end); end < len(src) {
 		return Fault{event.TrailingData, end, trailing(src[end])}
@@ -77,7 +80,8 @@ func (s *Scanner) Check(src []byte) Fault {
 // it is -1 when the fault is malformed_json.
 func (s *Scanner) Value(src []byte, at int) (end int, f Fault) {
 	at = Skip(src, at)
-	return s.scan(src, at, at)
+	end = s.scan(src, at, at)
+	return end, s.fault
 }
 
 // Skip returns the index of the first byte at or behind at that is not JSON white space, len(src) if there is none.
@@ -88,15 +92,16 @@ func Skip(src []byte, at int) int {
 	return at
 }
 
-func (s *Scanner) scan(src []byte, at, base int) (end int, f Fault) {
+// scan checks the value that starts at src[at], notes what is wrong with it in s.fault, and returns the index behind it,
+// or -1. Fields count from base.
+func (s *Scanner) scan(src []byte, at, base int) int {
 	s.Fields = [event.MaxFields]event.Span{}
 	s.fault = Fault{}
-	s.base = base
+	s.base, s.members = base, 0
 	if at == 0 && len(src) >= 3 && string(src[:3]) == "\xef\xbb\xbf" {
-		return -1, Fault{event.MalformedJSON, 0, "a byte order mark in front of the value: JSON has none"}
+		return s.malformed(src, 0, "a byte order mark in front of the value: JSON has none")
 	}
-	end = s.value(src, at, 0, s.watched)
-	return end, s.fault
+	return s.value(src, at, 0, s.watched)
 }
 
 // value checks the value whose first byte is src[i]; depth is the number of containers around it, and live the

@@ -1,5 +1,10 @@
 package jsonscan
 
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
 // literal checks that src[i:] starts with word, whose first byte is known to be there.
 func (s *Scanner) literal(src []byte, i int, word string) int {
 	for n := 1; n < len(word); n++ {
@@ -42,6 +47,12 @@ func (s *Scanner) number(src []byte, i int) int {
 
 // digits returns the index behind the decimal digits from src[i] on.
 func digits(src []byte, i int) int {
+	for ; i+8 <= len(src); i += 8 {
+		w := binary.LittleEndian.Uint64(src[i:i+8]) ^ ones*'0'
+		if marks := (w | (w + ones*(0x80-10))) & highs; marks != 0 { // the lowest mark is exact
+			return i + bits.TrailingZeros64(marks)/8
+		}
+	}
 	for i < len(src) && src[i]-'0' <= 9 {
 		i++
 	}

@@ -30,11 +30,18 @@ func plain(src []byte, i int) int {
 			return i + bits.TrailingZeros64(marks)/8
 		}
 	}
-	var last uint64 // the rest, filled up with zeros, which are control characters
-	for n := len(src) - 1; n >= i; n-- {
-		last = last<<8 | uint64(src[n])
+	return i + bits.TrailingZeros64(special(rest(src, i)))/8
+}
+
+// rest is what is left of src from src[i] on, less than eight bytes, filled up with zeros.
+func rest(src []byte, i int) (w uint64) {
+	if len(src) >= 8 {
+		return binary.LittleEndian.Uint64(src[len(src)-8:]) >> (8 * (i + 8 - len(src)))
 	}
-	return i + bits.TrailingZeros64(special(last))/8
+	for n := len(src) - 1; n >= i; n-- {
+		w = w<<8 | uint64(src[n])
+	}
+	return w
 }
 
 // text checks the string whose first byte behind the quote is src[i] and returns the index behind the closing
