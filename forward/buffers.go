@@ -53,6 +53,15 @@ func give(p *buffer) {
 	pools[c].Put(p)
 }
 
+// roomy returns what to take for about n bytes that will be added one by one: few sizes of large buffers are easier to
+// use again, and copying them is dear.
+func roomy(n int) int {
+	if n <= 64<<10 {
+		return n
+	}
+	return 1 << bits.Len(uint(n-1))
+}
+
 // grow returns a larger buffer with the content of p, into which n more bytes fit.
 func grow(p *buffer, n int) *buffer {
 	q := take(max(len(p.b)+n, 2*cap(p.b)))

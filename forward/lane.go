@@ -2,6 +2,7 @@ package forward
 
 import (
 	"bytes"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,7 @@ type lane struct {
 	partition int32
 
 	sealer  chan struct{}              // wakes the sealer: capacity 1
+	timer   *time.Timer                // wakes the sealer when the open frame is due
 	sender  chan struct{}              // wakes the sender: capacity 1
 	trouble atomic.Pointer[event.Code] // what to tell producers while the backend's last answer was a failure, else nil
 
@@ -28,7 +30,7 @@ type lane struct {
 	closing    bool       // nothing comes in any more
 	open       *frame     // nil when it would be empty
 	due        time.Time  // when the open frame is sealed at the latest
-	size       int        // bytes of the last frame, a guess at the next
+	size       int        // bytes of the last frames, a guess at the next
 	// queue has the closed frames in order: first those of the run in flight, then sealed ones, then ones that
 	// wait for the sealer.
 	queue  []*frame
@@ -50,7 +52,9 @@ func (in *intake) newline(e *event.Event) bool {
 }
 
 func newLane(f *Forwarder, partition int32) *lane {
-	return &lane{f: f, partition: partition, sealer: make(chan struct{}, 1), sender: make(chan struct{}, 1)}
+	return &lane{
+		f: f, partition: partition, sealer: make(chan struct{}, 1), sender: make(chan struct{}, 1), timer: time.NewTimer(math.MaxInt64),
+	}
 }
 
 // wake makes the goroutine behind ch look again; it may be busy, and then looks when it is done.
@@ -85,8 +89,11 @@ func (l *lane) put(in *intake, which []int32) bool {
 	if l.open != nil && in.due.Before(l.due) {
 		l.due = in.due
 	}
-	if len(l.queue) != queued || l.due != due {
+	if len(l.queue) != queued {
 		wake(l.sealer)
+	}
+	if l.open != nil && l.due != due {
+		l.timer.Reset(time.Until(l.due))
 	}
 	return true
 }
@@ -97,13 +104,13 @@ func (l *lane) begin(in *intake, e *event.Event) {
 	if in.newline(e) {
 		framing = wire.Prefixed
 	}
-	guess := min(l.size+l.size/8, l.f.cfg.FrameBytes)
+	guess := min(roomy(l.size+l.size/8), l.f.cfg.FrameBytes)
 	l.open, l.due = openFrame(guess, framing, in.batch.TableVersion), in.due
 }
 
 // cut closes the open frame: it waits for the sealer.
 func (l *lane) cut() {
-	l.size = len(l.open.draft.raw.b)
+	l.size = max(len(l.open.draft.raw.b), l.size-l.size/4)
 	l.queue = append(l.queue, l.open)
 	l.open, l.due = nil, time.Time{}
 }

@@ -96,14 +96,14 @@ func TestPiecesAreNamedByTheirEvents(t *testing.T) {
 		f := start(t, cfg, m, Deps{})
 		forward(t, f, batch(event.Accepted, "a", "b", "c"))
 		synctest.Wait() // in flight: what follows becomes one run
-		r := forward(t, f, batch(event.Delivered, "d", "e", "f", "g", "poison", "i", "j"))
+		r := forward(t, f, batch(event.Delivered, "d", "e", "f", "g", "poison", "i", "j", "k", "l"))
 		<-time.After(time.Second)
 		close(release)
 		waitDelivered(t, r)
 		const lane = "0011223344556677.web.0."
 		wantStrings(t, ids, lane+"1+1", lane+"4+3", lane+"4+1", lane+"7+2", lane+"7+1",
 			lane+"7-7", lane+"8-9", lane+"8-8", lane+"9-9", lane+"10+1")
-		wantStrings(t, data(t, m.sent()), "a", "b", "c", "d", "e", "f", "g", "i", "j")
+		wantStrings(t, data(t, m.sent()), "a", "b", "c", "d", "e", "f", "g", "i", "j", "k", "l")
 		if got := fmt.Sprint(r.Failed()); got != "[{4 backend_refused false}]" {
 			t.Errorf("failed %s, want event 4", got)
 		}

@@ -9,46 +9,62 @@ import (
 
 // sealAll is the lane's sealer: it seals frame after frame until the lane is closed and has no more, or ctx ends.
 func (l *lane) sealAll(ctx context.Context) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	for ctx.Err() == nil {
-		fr, due, done := l.nextDraft(time.Now())
+		ready, done := l.toSeal(time.Now())
 		switch {
 		case done:
 			return
-		case fr != nil:
-			if l.number(ctx) != nil || !l.seal(ctx, fr) {
+		case ready:
+			if l.sealNext(ctx) != nil {
 				return
 			}
 			continue
-		case due.IsZero():
-			timer.Stop()
-		default:
-			timer.Reset(time.Until(due))
 		}
 		select {
 		case <-l.sealer:
-		case <-timer.C:
+		case <-l.timer.C:
 		case <-ctx.Done():
 		}
 	}
 }
 
-// nextDraft returns the first frame to seal; or when the open frame will be due, the zero time for not foreseen;
-// or that nothing will come any more.
-func (l *lane) nextDraft(now time.Time) (fr *frame, due time.Time, done bool) {
+// toSeal tells whether there is a frame to seal, or that none will come any more. While a run is in flight or waits
+// for its turn the open frame may grow beyond its time: sealed now it would only wait.
+func (l *lane) toSeal(now time.Time) (ready, done bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.sealed == len(l.queue) && l.open != nil {
-		if !l.closing && now.Before(l.due) {
-			return nil, l.due, false
-		}
+	switch {
+	case l.sealed < len(l.queue):
+		return true, false
+	case l.open == nil:
+		return false, l.closing
+	}
+	return l.closing || l.sealed == 0 && !now.Before(l.due), false
+}
+
+// sealNext seals the next frame. An open one goes on growing until there is a press for it.
+func (l *lane) sealNext(ctx context.Context) error {
+	if err := l.number(ctx); err != nil {
+		return err
+	}
+	select {
+	case p := <-l.f.presses.idle:
+		l.seal(p, l.nextFrame())
+		l.f.presses.giveBack(p)
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// nextFrame returns the first frame that is not sealed, of which there is one.
+func (l *lane) nextFrame() *frame {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.sealed == len(l.queue) {
 		l.cut()
 	}
-	if l.sealed < len(l.queue) {
-		return l.queue[l.sealed], time.Time{}, false
-	}
-	return nil, time.Time{}, l.closing
+	return l.queue[l.sealed]
 }
 
 // number finds out, once, where the lane's numbering goes on.
@@ -66,18 +82,11 @@ func (l *lane) number(ctx context.Context) error {
 }
 
 // seal encodes and compresses a frame of the queue, outside the lane's lock: nobody else uses it until it counts
-// as sealed. It reports false when ctx ended before a press was free.
-func (l *lane) seal(ctx context.Context, fr *frame) bool {
-	var p *press
-	select {
-	case p = <-l.f.presses.idle:
-	case <-ctx.Done():
-		return false
-	}
+// as sealed.
+func (l *lane) seal(p *press, fr *frame) {
 	fr.first = l.next
 	l.next += uint64(fr.events)
 	fr.payload = l.encode(p, fr)
-	l.f.presses.giveBack(p)
 	fr.draft.recycle()
 	fr.draft = nil
 	l.f.metrics.frameSize.Observe(float64(len(fr.payload.b)))
@@ -92,7 +101,6 @@ func (l *lane) seal(ctx context.Context, fr *frame) bool {
 	l.counts.open -= fr.events
 	l.counts.sealed += fr.events
 	wake(l.sender)
-	return true
 }
 
 // encode returns the bytes of the frame.

@@ -154,3 +154,21 @@ func TestAQuietLaneDoesNotCallTheBackend(t *testing.T) {
 		<-time.After(time.Minute)
 	})
 }
+
+// While a run is in flight a frame grows beyond its time: sealed, it would only wait.
+func TestAFrameGrowsWhileARunIsInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		m := &memory{answer: func(context.Context, *Run) error { <-time.After(100 * time.Millisecond); return nil }}
+		f := start(t, config(1), m, Deps{})
+		for range 4 { // the first is in flight from 1 to 101 ms
+			forward(t, f, batch(event.Durable, "event"))
+			<-time.After(25 * time.Millisecond)
+		}
+		<-time.After(time.Second)
+		wantStrings(t, m.arrivals(begin), "101ms", "201ms")
+		if n := m.sent()[1].Frames; n != 1 {
+			t.Errorf("the events of 100 ms came in %d frames, want 1", n)
+		}
+	})
+}

@@ -156,6 +156,9 @@ func (l *lane) popRun(n, refused int) (done []*frame, held int64) {
 	l.counts.delivered += uint64(events - refused)
 	l.counts.refused += uint64(refused)
 	l.counts.bytes -= held
+	if l.sealed == 0 && l.open != nil && !time.Now().Before(l.due) {
+		wake(l.sealer)
+	}
 	return done, held
 }
 

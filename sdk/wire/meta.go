@@ -1,7 +1,5 @@
 package wire
 
-import "slices"
-
 // Meta is what a frame says about its events besides their bytes. Its byte slices are lent: by the caller for
 // AppendMeta; after ParseMeta they are views into the block or into memory of the Meta, after ResolveKeys also
 // into the raw events, and are valid until the Meta is used again. A Meta is reused with Reset.
@@ -96,6 +94,15 @@ func (m *Meta) Epoch(slot int32) (epoch uint32, ok bool) {
 	return m.Epochs[i].Epoch, true
 }
 
+// findSlot is written out because it runs once a route.
 func findSlot(epochs []SlotEpoch, slot int32) (int, bool) {
-	return slices.BinarySearchFunc(epochs, slot, func(e SlotEpoch, s int32) int { return int(e.Slot) - int(s) })
+	from, to := 0, len(epochs)
+	for from < to {
+		if middle := (from + to) / 2; epochs[middle].Slot < slot {
+			from = middle + 1
+		} else {
+			to = middle
+		}
+	}
+	return from, from < len(epochs) && epochs[from].Slot == slot
 }
