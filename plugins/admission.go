@@ -15,6 +15,14 @@ func (h *Host) inspect(wasm []byte, r *Report) *layout {
 		return nil
 	}
 	r.note("size", codeSize)
+	c, err := takeCensus(wasm)
+	if err != nil {
+		r.note("format", codeMalformed, err.Error())
+		return nil
+	}
+	if !r.note("limits", codeLimit, c.faults()...) {
+		return nil
+	}
 	l, err := readLayout(wasm)
 	if err != nil {
 		r.note("format", codeMalformed, err.Error())

@@ -48,36 +48,52 @@ func kindName(kind byte) string {
 	return [...]string{"function", "table", "memory", "global", "tag"}[min(kind, kindTag)]
 }
 
-// Sections of a module that layout is read from.
+// Sections of a module that layout and census are read from.
 const (
 	sectionCustom   = 0
 	sectionType     = 1
 	sectionImport   = 2
 	sectionFunction = 3
+	sectionTable    = 4
 	sectionMemory   = 5
+	sectionGlobal   = 6
 	sectionExport   = 7
+	sectionElement  = 9
+	sectionCode     = 10
+	sectionData     = 11
 )
 
 const moduleHeader = "\x00asm\x01\x00\x00\x00"
 
 // readLayout reads the sections of a module. What it allocates is in proportion to len(wasm).
 func readLayout(wasm []byte) (*layout, error) {
-	if !strings.HasPrefix(string(wasm[:min(len(wasm), 8)]), moduleHeader) {
-		return nil, errors.New("not a WebAssembly module of version 1: its first 8 bytes are others")
-	}
 	l := &layout{}
+	return l, eachSection(wasm, l.section)
+}
+
+// takeCensus reads the sections of a module. What it allocates does not depend on them.
+func takeCensus(wasm []byte) (*census, error) {
+	c := &census{}
+	return c, eachSection(wasm, c.count)
+}
+
+// eachSection hands the sections of a module over, one by one.
+func eachSection(wasm []byte, section func(id byte, body *reader)) error {
+	if !strings.HasPrefix(string(wasm[:min(len(wasm), 8)]), moduleHeader) {
+		return errors.New("not a WebAssembly module of version 1: its first 8 bytes are others")
+	}
 	for r := (&reader{rest: wasm[8:]}); len(r.rest) > 0; {
 		id := r.byte()
 		body := &reader{rest: r.take(uint64(r.u32()))}
 		if r.bad != "" {
-			return nil, errors.New("section header: " + r.bad)
+			return errors.New("section header: " + r.bad)
 		}
-		l.section(id, body)
+		section(id, body)
 		if body.bad != "" {
-			return nil, fmt.Errorf("section %d: %s", id, body.bad)
+			return fmt.Errorf("section %d: %s", id, body.bad)
 		}
 	}
-	return l, nil
+	return nil
 }
 
 func (l *layout) section(id byte, r *reader) {

@@ -31,7 +31,7 @@ type Report struct {
 
 // Check is the outcome of one check of a module.
 type Check struct {
-	Check  string `json:"check"` // size, format, imports, exports, memory, compile, init
+	Check  string `json:"check"` // size, limits, format, imports, exports, memory, compile, init
 	OK     bool   `json:"ok"`
 	Code   string `json:"code,omitempty"`   // E_SIZE and so on when it failed
 	Detail string `json:"detail,omitempty"` // names what is wrong, and what would be right
