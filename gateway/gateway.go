@@ -41,6 +41,7 @@ type Gateway struct {
 	lanes          *budget.Budget // bytes in all lanes but those of dead letters
 	letters        *budget.Budget // bytes in these, so that full lanes can't keep each other from getting rid of an event
 	bodies         *budget.Budget // bytes of request bodies
+	presses        *forward.Presses
 
 	folder *folder
 	stores *stores
@@ -71,7 +72,7 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 	if deps.Log == nil {
 		deps.Log = slog.New(slog.DiscardHandler)
 	}
-	g := &Gateway{cfg: cfg, deps: deps, log: deps.Log, metrics: newRegistry(deps.Build)}
+	g := &Gateway{cfg: cfg, deps: deps, log: deps.Log, metrics: newRegistry(deps.Build), presses: forward.NewPresses(0)}
 	g.deadLettered = newDeadLettered(g.metrics)
 	// A quarter of the memory for requests that are being read, an eighth for dead letters, the rest for what waits in lanes.
 	g.bodies, g.letters, g.lanes = budget.New(int64(cfg.Memory)/4), budget.New(int64(cfg.Memory)/8), budget.New(int64(cfg.Memory)/8*5)

@@ -85,7 +85,7 @@ func (g *Gateway) openStream(ctx context.Context, name string, def *definition) 
 	if err != nil {
 		return nil, err
 	}
-	frameBytes, deps := int(def.config.Frame.Bytes), forward.Deps{Budget: g.letters, Log: g.log, Metrics: g.forwardMetrics}
+	frameBytes, deps := int(def.config.Frame.Bytes), forward.Deps{Budget: g.letters, Log: g.log, Metrics: g.forwardMetrics, Presses: g.presses}
 	letter := g.newDeadLetter(name)
 	if letter != nil {
 		deps.Budget, deps.DeadLetter = g.lanes.Share(g.lanes.Limit()/2), letter
