@@ -27,8 +27,10 @@ var errNoAnswer = errors.New("no answer")
 type conn struct {
 	net.Conn
 	r    *bufio.Reader
-	w    *bufio.Writer
-	used time.Time // end of the last exchange
+	head []byte      // of the request
+	out  [2][]byte   // head and body, as they are
+	left net.Buffers // what of them is not written
+	used time.Time   // end of the last exchange
 }
 
 // dial connects; settings are nil for http.
@@ -45,7 +47,7 @@ func dial(ctx context.Context, addr string, settings *tls.Config) (*conn, error)
 		}
 		raw = secure
 	}
-	return &conn{Conn: raw, r: bufio.NewReaderSize(raw, headerLimit), w: bufio.NewWriter(raw), used: time.Now()}, nil
+	return &conn{Conn: raw, r: bufio.NewReaderSize(raw, headerLimit), used: time.Now()}, nil
 }
 
 // exchange sends a request and reads its answer. It ends soon after ctx has. again says whether the connection may
@@ -72,15 +74,24 @@ func (c *conn) exchange(ctx context.Context, req *fasthttp.Request, resp *fastht
 // talk writes the request and reads the answer, also to a request that could not be written to its end: a node that
 // dislikes what it sees of it may say so and hang up.
 func (c *conn) talk(req *fasthttp.Request, resp *fasthttp.Response) (sent, err error) {
-	sent = req.Write(c.w)
-	if sent == nil {
-		sent = c.w.Flush()
-	}
-	if sent != nil {
+	if sent = c.write(req); sent != nil {
 		_ = c.SetReadDeadline(time.Now().Add(lastWord)) // fails only when closed
 	}
 	if _, err := c.r.Peek(1); err != nil {
 		return sent, errors.Join(errNoAnswer, cmp.Or(sent, err))
 	}
 	return sent, resp.ReadLimitBody(c.r, bodyLimit)
+}
+
+// write writes a request whose header is complete: head and body in one system call, where the connection is not
+// encrypted, and neither copied.
+func (c *conn) write(req *fasthttp.Request) error {
+	body := req.Body()
+	req.Header.SetContentLength(len(body))
+	c.head = req.Header.AppendBytes(c.head[:0])
+	c.out = [2][]byte{c.head, body}
+	c.left = c.out[:]
+	_, err := c.left.WriteTo(c.Conn)
+	c.out = [2][]byte{} // the body is lent
+	return err
 }
