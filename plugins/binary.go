@@ -33,6 +33,7 @@ type exported struct {
 type memoryType struct {
 	flags byte   // 0 and 1 are plain; other bits mean shared, 64-bit
 	min   uint64 // pages
+	max   uint64 // pages; 2^32-1 when none is given
 }
 
 // Kinds of imports and exports.

@@ -25,8 +25,9 @@ type census struct {
 
 	params, results, bodySize, bodyLocals peak
 
-	tableMin uint64
-	bodies   int
+	tableMin, tableMax uint64
+	bodies             int
+	code               instructions
 }
 
 // peak is the largest figure seen, and the index of what had it.
@@ -66,31 +67,32 @@ func (c *census) count(id byte, r *reader) {
 func (c *census) countType(r *reader) {
 	r.byte()
 	for _, p := range []*peak{&c.params, &c.results} {
-		n := uint64(r.u32())
-		r.take(n)
+		n := uint64(0)
+		r.vector(func() { r.valueType(); n++ })
 		p.see(n, int(c.types))
 	}
 	c.types++
 }
 
 func (c *census) countTable(r *reader) {
-	r.byte()
+	r.valueType()
 	t := r.limits()
 	c.tables++
-	c.tableMin = max(c.tableMin, t.min)
+	c.tableMin, c.tableMax = max(c.tableMin, t.min), max(c.tableMax, t.max)
 }
 
-// countBody reads the declarations of locals at the start of a function's body.
+// countBody reads the declarations of locals at the start of a function's body, and its instructions.
 func (c *census) countBody(r *reader) {
 	body := &reader{rest: r.take(uint64(r.u32()))}
 	c.bodySize.see(uint64(len(body.rest)), c.bodies)
 	locals := uint64(0)
 	body.vector(func() {
 		locals += uint64(body.u32())
-		body.byte()
+		body.valueType()
 	})
 	c.bodyLocals.see(locals, c.bodies)
 	c.locals += locals
+	c.code.count(body, c.bodies)
 	c.bodies++
 	if body.bad != "" {
 		r.fail(fmt.Sprintf("function %d: %s", c.bodies-1, body.bad))
@@ -117,5 +119,11 @@ func (c *census) faults() (faults []string) {
 	check(c.bodySize.n, mostBody, "bytes of function body %d:", c.bodySize.at)
 	check(c.bodyLocals.n, mostLocals, "locals of function body %d:", c.bodyLocals.at)
 	check(c.locals, mostLocalsAll, "locals of all functions:")
+	check(c.code.nesting.n, mostNesting, "nested blocks of function body %d:", c.code.nesting.at)
+	check(c.code.branches.n, mostTargets, "targets of a br_table in function body %d:", c.code.branches.at)
+	check(c.code.targets, mostTargetsAll, "targets of all br_tables:")
+	if c.code.growsTable {
+		check(c.tableMax, mostTableSize, "elements that table.grow may reach:")
+	}
 	return faults
 }

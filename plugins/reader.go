@@ -1,6 +1,9 @@
 package plugins
 
-import "strings"
+import (
+	"math"
+	"strings"
+)
 
 // reader takes values of the WebAssembly binary format off the front of rest. The first fault empties it and
 // stays in bad; reading goes on with zeros, so that a caller looks at bad once, at the end.
@@ -103,9 +106,9 @@ func valueTypeName(b byte) string {
 func (r *reader) limits() memoryType {
 	const hasMax = 1
 	m := memoryType{flags: r.byte()}
-	m.min = r.unsigned(64)
+	m.min, m.max = r.unsigned(64), math.MaxUint32
 	if m.flags&hasMax != 0 {
-		r.unsigned(64)
+		m.max = r.unsigned(64)
 	}
 	return m
 }

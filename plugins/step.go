@@ -2,6 +2,7 @@ package plugins
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -77,15 +78,15 @@ func (s *step) process(ctx context.Context, b *event.Batch) error {
 	if err != nil {
 		return s.unavailable(err)
 	}
-	in, err = s.work(in, b)
+	in, err = s.work(ctx, in, b)
 	s.pool.give(in)
 	return err
 }
 
 // work calls the guest until each kept event had its turn. After a trap the results before it stand, the event to
 // blame goes by the policy, and another instance goes on behind it. work returns the instance that is then in
-// use, nil when there is none.
-func (s *step) work(in *instance, b *event.Batch) (*instance, error) {
+// use, nil when there is none. Once ctx has ended, the batch is given up at the next trap.
+func (s *step) work(ctx context.Context, in *instance, b *event.Batch) (*instance, error) {
 	flags := uint32(0)
 	alone := 0 // events before this one come one a call, because a guest trapped and did not say where
 	for from := 0; ; {
@@ -96,6 +97,9 @@ func (s *step) work(in *instance, b *event.Batch) (*instance, error) {
 		next := in.pick(b, from, most)
 		if in.n == 0 {
 			return in, nil
+		}
+		if flags != 0 && ctx.Err() != nil {
+			return in, s.unavailable(errors.New("it trapped until the deadline"))
 		}
 		err := s.call(in, b, flags)
 		if err == nil {
