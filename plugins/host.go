@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -37,6 +38,7 @@ type Host struct {
 	log     *slog.Logger
 	metrics *metrics
 	compile chan struct{} // holds a token while a module is compiled: one at a time, it takes a core and much memory
+	noCache sync.Once     // guards the log line about a cache that does not work
 }
 
 // New checks the configuration and registers the metrics.
@@ -99,4 +101,11 @@ func (h *Host) open(ctx context.Context, wasm []byte) (*Module, *Report, error) 
 	defer func() { <-h.compile }()
 	m, err := h.build(ctx, wasm, l, r)
 	return m, r, err
+}
+
+// cacheFailed logs the first error of the cache: modules are compiled anew instead.
+func (h *Host) cacheFailed(err error) {
+	if err != nil {
+		h.noCache.Do(func() { h.log.Warn("cache of compiled plugins failed", "folder", h.cfg.CacheDir, "error", err) })
+	}
 }

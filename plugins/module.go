@@ -2,6 +2,7 @@ package plugins
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -34,9 +35,6 @@ func (m *Module) Close() error { return m.refs.retire() }
 func (h *Host) build(ctx context.Context, wasm []byte, l *layout, r *Report) (*Module, error) {
 	m := &Module{Digest: r.Digest, Languages: r.Languages, host: h}
 	m.refs.init(m.free)
-	if err := m.newRuntime(ctx); err != nil {
-		return nil, err
-	}
 	if m.compile(ctx, wasm, r) && m.start(ctx, l, r) {
 		r.ABI, r.Kind = abi.ExportVersion, kindOf(m.Capabilities)
 		return m, nil
@@ -44,11 +42,14 @@ func (h *Host) build(ctx context.Context, wasm []byte, l *layout, r *Report) (*M
 	return nil, m.Close()
 }
 
-func (m *Module) newRuntime(ctx context.Context) (err error) {
+// newRuntime makes the runtime, with a cache in dir unless that is empty.
+func (m *Module) newRuntime(ctx context.Context, dir cacheFolder) (err error) {
 	cfg := wazero.NewRuntimeConfig().WithMemoryLimitPages(hardMemory / pageSize).WithDebugInfoEnabled(false)
-	if dir := m.host.cfg.CacheDir; dir != "" {
-		if m.cache, err = wazero.NewCompilationCacheWithDir(dir); err != nil {
-			return fmt.Errorf("open cache of compiled plugins %q: %w", dir, err)
+	m.cache = nil
+	if dir != "" {
+		if m.cache, err = wazero.NewCompilationCacheWithDir(string(dir)); err != nil {
+			m.cache = nil
+			return err
 		}
 		cfg = cfg.WithCompilationCache(m.cache)
 	}
@@ -56,17 +57,44 @@ func (m *Module) newRuntime(ctx context.Context) (err error) {
 	return nil
 }
 
+// compile uses the cache when that works, and else does without.
 func (m *Module) compile(ctx context.Context, wasm []byte, r *Report) bool {
+	dir, cacheErr := m.host.cacheOf(m.Digest)
+	if cacheErr == nil && dir != "" {
+		if cacheErr = m.compileWith(ctx, wasm, dir); cacheErr == nil {
+			cacheErr = dir.seal()
+			m.host.cacheFailed(cacheErr)
+			return r.note("compile", codeCompile)
+		}
+		dir.clear()
+	}
+	if m.runtime != nil {
+		m.free()
+	}
+	if err := m.compileWith(ctx, wasm, ""); err != nil {
+		code := codeMalformed
+		if errors.Is(err, errGaveUp) {
+			code = codeCompile
+		}
+		return r.note("compile", code, err.Error())
+	}
+	m.host.cacheFailed(cacheErr)
+	return r.note("compile", codeCompile)
+}
+
+var errGaveUp = errors.New("the compiler gave up")
+
+func (m *Module) compileWith(ctx context.Context, wasm []byte, dir cacheFolder) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.note("compile", codeCompile, fmt.Sprint("the compiler gave up: ", p))
+			err = fmt.Errorf("%w: %v", errGaveUp, p)
 		}
 	}()
-	var err error
-	if m.compiled, err = m.runtime.CompileModule(ctx, wasm); err != nil {
-		return r.note("compile", codeMalformed, err.Error())
+	if err := m.newRuntime(ctx, dir); err != nil {
+		return err
 	}
-	return r.note("compile", codeCompile)
+	m.compiled, err = m.runtime.CompileModule(ctx, wasm)
+	return err
 }
 
 // start provides the imports and makes a first instance, alone, before others are made side by side.

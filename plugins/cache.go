@@ -1,0 +1,55 @@
+package plugins
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// cacheFolder is where one module's compiled form is kept, with a sum of its files next to it: the compiler
+// executes what it finds, and checks only part of it.
+type cacheFolder string
+
+// cacheOf returns the folder of a module, made for this user alone and without damaged files; empty for none.
+func (h *Host) cacheOf(digest string) (cacheFolder, error) {
+	root := h.cfg.CacheDir
+	if root == "" {
+		return "", nil
+	}
+	f := cacheFolder(filepath.Join(root, strings.TrimPrefix(digest, "sha256:")))
+	if err := os.MkdirAll(string(f), 0o700); err != nil {
+		return "", err
+	}
+	if err := os.Chmod(root, 0o700); err != nil {
+		return "", err
+	}
+	if want, err := os.ReadFile(f.sumFile()); err != nil || string(want) != f.sum() {
+		return f, f.clear()
+	}
+	return f, nil
+}
+
+func (f cacheFolder) sumFile() string { return string(f) + ".sum" }
+
+// clear removes what is kept.
+func (f cacheFolder) clear() error {
+	os.Remove(f.sumFile())
+	return os.RemoveAll(string(f))
+}
+
+// seal keeps the sum of the files as they are now.
+func (f cacheFolder) seal() error { return os.WriteFile(f.sumFile(), []byte(f.sum()), 0o600) }
+
+// sum is over the names and contents of all files; one that can't be read makes it differ.
+func (f cacheFolder) sum() string {
+	h := sha256.New()
+	files, _ := filepath.Glob(filepath.Join(string(f), "*", "*"))
+	for _, name := range files {
+		p, err := os.ReadFile(name)
+		fmt.Fprintf(h, "%s %d %v\n", filepath.Base(name), len(p), err)
+		h.Write(p)
+	}
+	return fmt.Sprintf("%x\n", h.Sum(nil))
+}
