@@ -27,13 +27,17 @@ type body struct {
 	src   io.Reader
 	want  int64 // announced bytes; -1: chunked
 	got   int64
+	now   time.Time
 	until time.Time     // the body must be there
 	pause time.Duration // longest wait for the next byte
 }
 
 // Read implements io.Reader; errors are *event.Problem.
 func (b *body) Read(p []byte) (int, error) {
-	deadline := time.Now().Add(b.pause)
+	if b.got > 1 { // the first byte was there before: no time has passed
+		b.now = time.Now()
+	}
+	deadline := b.now.Add(b.pause)
 	if b.until.Before(deadline) {
 		deadline = b.until
 	}

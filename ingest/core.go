@@ -23,15 +23,12 @@ type core struct {
 // serve answers one request. What it has reserved of the budget is free again when it returns or panics; after
 // a panic the rest of its memory is left to the garbage collector, in case somebody still reads it.
 func (c *core) serve(ctx context.Context, r *request) answer {
-	who := identify(r.fields)
-	p, no := c.examine(r)
-	if no != nil {
-		return c.refused(no, who)
+	p := plan{who: identify(r.fields)}
+	if no := c.examine(&p, r); no != nil {
+		return c.refused(no, p.who)
 	}
-	p.who = who
-	account := &account{budget: c.budget}
-	defer account.close()
-	w := takeWork(account)
+	w := takeWork(c.budget)
+	defer w.account.close()
 	a := c.store(ctx, r, &p, w)
 	w.give()
 	return a
@@ -53,15 +50,16 @@ func (c *core) store(ctx context.Context, r *request, p *plan, w *work) answer {
 	if problem != nil {
 		return c.refused(&refusal{Problem: problem, Stream: p.name}, p.who)
 	}
-	p.describe(b, r)
+	now := time.Now()
+	p.describe(b, r, now)
 	rejected := b.Counts().Rejected
 	switch {
 	case b.Strict && rejected > 0:
 		problem = event.Problemf(event.StrictRejected, "%d of %d events are refused and mode=strict stores all or nothing", rejected, len(b.Events))
 	case rejected < len(b.Events):
-		problem = c.accept(ctx, p.stream, b)
+		problem = c.accept(ctx, p.stream, b, now.Add(c.timeout))
 	}
-	return c.outcome(p, b, problem)
+	return c.outcome(r, p, b, problem)
 }
 
 // receive reads the body as it was sent, whole.
@@ -69,14 +67,19 @@ func (c *core) receive(r *request, p *plan, w *work) *event.Problem {
 	err := w.body.open(r.length)
 	if err == nil && r.body != nil {
 		err = w.body.fill(r.body, p.limits.Body)
-		c.metrics.stream(p.name).wire.Add(float64(len(w.body.bytes())))
+		p.counters.wire.Add(float64(len(w.body.bytes())))
 	}
+	if err == nil {
+		return nil
+	}
+	return notReceived(err, p.limits.Body)
+}
+
+func notReceived(err error, limit int64) *event.Problem {
 	var problem *event.Problem
 	switch {
-	case err == nil:
-		return nil
 	case err == errOverLimit:
-		return tooLarge(event.BodyTooLarge, "body", p.limits.Body, p.limits.Body+1)
+		return tooLarge(event.BodyTooLarge, "body", limit, limit+1)
 	case err == errOverBudget:
 		return overloaded()
 	case errors.As(err, &problem):
@@ -110,32 +113,38 @@ func (c *core) inflate(p *plan, w *work) *event.Problem {
 		w.body.slab, w.spare.slab = w.spare.slab, w.body.slab
 		w.spare.close()
 	}
-	c.metrics.stream(p.name).inflated.Add(float64(len(w.body.bytes())))
+	p.counters.inflated.Add(float64(len(w.body.bytes())))
 	return nil
 }
 
 // describe fills in what the batch says of the request. Header fields stay the transport's bytes.
-func (p *plan) describe(b *event.Batch, r *request) {
-	now := time.Now()
+func (p *plan) describe(b *event.Batch, r *request, now time.Time) {
 	b.Stream, b.ID, b.Arrived = p.name, newID(now), now.UnixNano()
 	b.Ack, b.Strict = p.ack, p.strict
 	b.Key, b.HasKey = p.key, p.hasKey
 	b.TraceParent = p.who.trace
-	b.Headers = append(b.Headers, r.fields...)
-	if b.Producer = p.source; len(p.source) == 0 && r.client.IsValid() {
-		b.Producer = r.client.Unmap().AppendTo(b.Alloc(64)[:0])
+	b.Headers = r.fields
+	if b.Producer = p.source; len(p.source) == 0 {
+		b.Producer = r.client
+	}
+	if p.who.request == "" {
+		p.who.request = b.ID // one name is enough for what came without
 	}
 }
 
-// accept hands the batch to its stream and waits as long as a request may.
-func (c *core) accept(ctx context.Context, s Stream, b *event.Batch) *event.Problem {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
-	err := s.Accept(ctx, b)
+// accept hands the batch to its stream and waits at most until then.
+func (c *core) accept(ctx context.Context, s Stream, b *event.Batch, until time.Time) *event.Problem {
+	wait := &deadline{Context: ctx, until: until}
+	defer wait.end()
+	if err := s.Accept(wait, b); err != nil {
+		return c.notAccepted(err)
+	}
+	return nil
+}
+
+func (c *core) notAccepted(err error) *event.Problem {
 	var problem *event.Problem
 	switch {
-	case err == nil:
-		return nil
 	case errors.As(err, &problem):
 		return problem
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
@@ -148,12 +157,12 @@ func (c *core) accept(ctx context.Context, s Stream, b *event.Batch) *event.Prob
 
 // identity is what names a request in logs and traces.
 type identity struct {
-	request string // X-Request-Id, the client's or made here
+	request string // X-Request-Id, the client's or made here; empty: not made yet
 	trace   []byte // traceparent, empty for none
 }
 
-// identify takes the client's X-Request-Id where it is one that can be logged, and makes one otherwise; a traceparent that
-// is malformed is none (W3C Trace Context 3.2).
+// identify takes the client's X-Request-Id where it is one that can be logged; a traceparent that is malformed is none
+// (W3C Trace Context 3.2).
 func identify(fields []event.Attr) (who identity) {
 	for i := range fields {
 		switch f := &fields[i]; {
@@ -162,9 +171,6 @@ func identify(fields []event.Attr) (who identity) {
 		case string(f.Name) == "traceparent" && traceable(f.Value):
 			who.trace = f.Value
 		}
-	}
-	if who.request == "" {
-		who.request = newID(time.Now())
 	}
 	return who
 }

@@ -13,7 +13,7 @@ import (
 // decoder divides the body of a batch into events and checks each. Events are views into the body.
 type decoder struct {
 	batch   *event.Batch
-	limits  *Limits
+	limits  Limits
 	scanner *jsonscan.Scanner // nil unless the syntax is JSON
 	pass    bool              // text that is not UTF-8 is fine
 }
@@ -21,7 +21,7 @@ type decoder struct {
 // decode fills p's batch from its body. Events that are refused alone are marked in the batch; a problem means
 // that the request as a whole is refused.
 func decode(b *event.Batch, p *plan) *event.Problem {
-	d := decoder{batch: b, limits: &p.limits, pass: p.settings.PassUTF8}
+	d := decoder{batch: b, limits: p.limits, pass: p.settings.PassUTF8}
 	b.Syntax = p.framing.syntax()
 	if b.Syntax == event.JSON {
 		d.scanner = p.settings.takeScanner()

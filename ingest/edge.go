@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -27,8 +26,6 @@ type edge struct {
 // verdictField carries a refusal from headerReceived, which sees the header before any byte of the body but cannot
 // answer, to handle.
 const verdictField = "Headgate-Verdict"
-
-var heads = sync.Pool{New: func() any { return new(head) }}
 
 // headerReceived refuses what can be refused by the header alone. The request then looks as if it had no body and no
 // Expect: handle is called at once, and neither asks for the body nor reads it.
@@ -61,8 +58,8 @@ func (e *edge) early(h *fasthttp.RequestHeader) (no *refusal) {
 	if no = head.read(h); no != nil {
 		return no
 	}
-	_, no = e.core.examine(&head.request)
-	return no
+	var p plan
+	return e.core.examine(&p, &head.request)
 }
 
 // announced is the announced length of the body, -1 when it is chunked.
@@ -77,10 +74,12 @@ func announced(h *fasthttp.RequestHeader) int64 {
 func (h *head) read(from *fasthttp.RequestHeader) *refusal {
 	no := h.parse(from.RawHeaders())
 	h.request = request{method: from.Method(), target: from.RequestURI(), fields: h.fields, length: announced(from)}
-	if v := string(from.Protocol()); no == nil && v != "HTTP/1.1" && v != "HTTP/1.0" {
-		return refuse(event.BadFraming, "%s is not spoken here", v)
+	switch version := from.Protocol(); {
+	case no != nil, string(version) == "HTTP/1.1", string(version) == "HTTP/1.0":
+		return no
+	default:
+		return refuse(event.BadFraming, "%s is not spoken here", version)
 	}
-	return no
 }
 
 // handle answers one request, whatever happens in it.
@@ -88,17 +87,16 @@ func (e *edge) handle(ctx context.Context, fast *fasthttp.RequestCtx) {
 	start := time.Now()
 	c := fast.Conn().(*conn)
 	head := heads.Get().(*head)
-	a := e.answer(ctx, fast, head)
+	a := e.answer(ctx, fast, head, start)
 	if a.close || e.age > 0 && start.Sub(c.since) > e.age {
 		fast.SetConnectionClose()
 	}
 	e.write(fast, c, &a)
 	e.core.metrics.answered(head.request.target, head.request.method, a.status, time.Since(start))
-	head.request = request{}
-	heads.Put(head)
+	head.free(a.doc)
 }
 
-func (e *edge) answer(ctx context.Context, fast *fasthttp.RequestCtx, head *head) (a answer) {
+func (e *edge) answer(ctx context.Context, fast *fasthttp.RequestCtx, head *head, start time.Time) (a answer) {
 	defer func() {
 		if bug := recover(); bug != nil {
 			a = e.core.refused(e.panicked(bug), identify(head.fields))
@@ -119,9 +117,10 @@ func (e *edge) answer(ctx context.Context, fast *fasthttp.RequestCtx, head *head
 	}
 	c := fast.Conn().(*conn)
 	r := &head.request
-	r.client = c.client
+	r.client, r.now, r.room = c.client, start, head.room
 	if stream := fast.RequestBodyStream(); stream != nil {
-		r.body = &body{conn: c, src: stream, want: r.length, until: time.Now().Add(e.bodyTime(r.length)), pause: e.wait}
+		head.body = body{conn: c, src: stream, want: r.length, now: start, until: start.Add(e.bodyTime(r.length)), pause: e.wait}
+		r.body = &head.body
 	}
 	return e.core.serve(ctx, r)
 }
@@ -144,7 +143,7 @@ func (e *edge) write(fast *fasthttp.RequestCtx, c *conn, a *answer) {
 	h := &fast.Response.Header
 	h.SetContentType(a.mediaType)
 	for _, f := range a.fields[:a.n] {
-		h.Set(f.name, f.value)
+		h.SetCanonical([]byte(f.name), []byte(f.value))
 	}
 	fast.SetBody(a.doc)
 }
@@ -158,7 +157,7 @@ func (e *edge) panicked(bug any) *refusal {
 // failed answers what fasthttp could not read as a request; the connection is closed behind it.
 func (e *edge) failed(fast *fasthttp.RequestCtx, err error) {
 	c := fast.Conn().(*conn)
-	a := e.core.refused(headProblem(c, err), identity{request: newID(time.Now())})
+	a := e.core.refused(headProblem(c, err), identity{})
 	a.close = c.fault == nil
 	e.write(fast, c, &a)
 	e.core.metrics.answered(nil, nil, a.status, 0)

@@ -11,6 +11,7 @@ import (
 type plan struct {
 	who      identity
 	name     string // of the stream
+	counters *streamMetrics
 	stream   Stream
 	settings *Settings
 	limits   Limits
@@ -39,33 +40,40 @@ func route(target []byte) (name, query []byte, events bool) {
 	return name, query, events && bytes.IndexByte(name, '/') < 0
 }
 
-// examine does every check that needs no byte of the body. It changes nothing but for the stream it may open: it is called before
+// examine does every check that needs no byte of the body, and makes the plan for it. It changes nothing but for the stream it may open: it is called before
 // the body is asked for and again when it is about to be read.
-func (c *core) examine(r *request) (p plan, no *refusal) {
+func (c *core) examine(p *plan, r *request) (no *refusal) {
 	name, query, ok := route(r.target)
 	if !ok {
-		return p, refuse(event.NotFound, "events are posted to /v1/streams/{stream}/events")
+		return refuse(event.NotFound, "events are posted to /v1/streams/{stream}/events")
 	}
 	if string(r.method) != "POST" {
-		return p, refuse(event.MethodNotAllowed, "events are sent with POST").with("Allow", "POST")
+		return refuse(event.MethodNotAllowed, "events are sent with POST").with("Allow", "POST")
 	}
-	if no = c.open(&p, name); no != nil {
-		return p, no
+	if no = c.open(p, name); no != nil {
+		return no
 	}
 	if no = p.parse(r.fields, query); no == nil {
-		no = c.admit(r, &p)
+		no = c.admit(r, p)
 	}
 	if no != nil {
 		no.Stream = p.name
 	}
-	return p, no
+	return no
 }
 
 func (c *core) open(p *plan, name []byte) *refusal {
-	p.name = string(name)
+	if p.counters = c.metrics.known(name); p.counters != nil {
+		p.name = p.counters.name
+	} else {
+		p.name = string(name)
+	}
 	stream, err := c.gate.Open(p.name)
 	if err != nil {
 		return &refusal{Problem: c.problem(err)}
+	}
+	if p.counters == nil {
+		p.counters = c.metrics.stream(p.name)
 	}
 	p.stream, p.settings = stream, stream.Settings()
 	p.limits = p.settings.limits()

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"sync"
 
 	"github.com/headgate-io/headgate/event"
 )
@@ -14,6 +15,22 @@ type head struct {
 	text    []byte
 	fields  []event.Attr
 	request request
+	body    body
+	room    []byte // for the answer's document
+}
+
+var heads = sync.Pool{New: func() any { return new(head) }}
+
+// most is how large a document's room may be to be kept.
+const mostRoom = 16 << 10
+
+// free gives the head back with the room of the answer's document.
+func (h *head) free(doc []byte) {
+	h.request, h.body = request{}, body{}
+	if cap(doc) <= mostRoom {
+		h.room = doc[:0]
+	}
+	heads.Put(h)
 }
 
 // parse splits raw, the header lines as they came, into fields. It refuses what two parsers in a row can read in two
@@ -52,11 +69,26 @@ func (h *head) parse(raw []byte) *refusal {
 
 // splitField takes a header line apart and writes its name in lower case, in place.
 func splitField(line []byte) event.Attr {
-	name, value, _ := bytes.Cut(line, []byte{':'})
+	colon := bytes.IndexByte(line, ':')
+	if colon < 0 {
+		colon = len(line)
+	}
+	name, value := line[:colon], line[min(colon+1, len(line)):]
 	for i, c := range name {
 		if 'A' <= c && c <= 'Z' {
 			name[i] = c | 0x20
 		}
 	}
-	return event.Attr{Name: name, Value: bytes.Trim(value, " \t")}
+	return event.Attr{Name: name, Value: trim(value)}
+}
+
+// trim cuts off blanks and tabs at both ends.
+func trim(b []byte) []byte {
+	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t') {
+		b = b[1:]
+	}
+	for len(b) > 0 && (b[len(b)-1] == ' ' || b[len(b)-1] == '\t') {
+		b = b[:len(b)-1]
+	}
+	return b
 }

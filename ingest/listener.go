@@ -113,18 +113,20 @@ func (l *listener) admit(raw net.Conn) *conn {
 	c := &conn{Conn: raw, owner: l, since: time.Now()}
 	c.silent.Store(true)
 	if tcp, ok := raw.RemoteAddr().(*net.TCPAddr); ok {
-		c.client = tcp.AddrPort().Addr().Unmap()
+		c.addr = tcp.AddrPort().Addr().Unmap()
+		c.client = c.addr.AppendTo(nil)
 	}
+	c.armWrite()
 	l.mu.Lock()
 	if l.closed() { // meanwhile: who comes now must not be missed by kill
 		l.mu.Unlock()
 		raw.Close()
 		return nil
 	}
-	full, busy := len(l.conns) >= l.most, l.perAddress > 0 && l.addresses[c.client] >= l.perAddress
+	full, busy := len(l.conns) >= l.most, l.perAddress > 0 && l.addresses[c.addr] >= l.perAddress
 	if !full && !busy {
 		l.conns[c] = struct{}{}
-		l.addresses[c.client]++
+		l.addresses[c.addr]++
 	}
 	l.mu.Unlock()
 	switch {
@@ -151,8 +153,8 @@ func (l *listener) forget(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.conns, c)
-	if l.addresses[c.client]--; l.addresses[c.client] <= 0 {
-		delete(l.addresses, c.client)
+	if l.addresses[c.addr]--; l.addresses[c.addr] <= 0 {
+		delete(l.addresses, c.addr)
 	}
 	l.gone.Broadcast()
 }

@@ -2,8 +2,10 @@ package ingest
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,8 +24,13 @@ type metrics struct {
 	bytes    *prometheus.CounterVec
 	rejected *prometheus.CounterVec
 
-	streams sync.Map // name -> *streamMetrics; names are those that Gate.Open found
+	posts   [600]atomic.Pointer[counter]              // of requests: POST to a stream's events, by status
+	mu      sync.Mutex                                // makes changes of streams one at a time
+	streams atomic.Pointer[map[string]*streamMetrics] // by name, those that Gate.Open found
 }
+
+// counter is a prometheus.Counter that an atomic.Pointer can hold.
+type counter struct{ prometheus.Counter }
 
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
@@ -38,6 +45,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "headgate_ingest_rejected_total",
 			Help: "Requests and single events refused, by code; code other: events beyond the first 100 of a request."}, []string{"stream", "code"}),
 	}
+	m.streams.Store(&map[string]*streamMetrics{})
 	if reg == nil {
 		return m, nil
 	}
@@ -58,12 +66,22 @@ func (m *metrics) answered(target, method []byte, status int, took time.Duration
 	if string(method) == "POST" {
 		verb = "POST"
 	}
-	m.requests.WithLabelValues(r, verb, strconv.Itoa(status)).Inc()
 	m.seconds.Observe(took.Seconds())
+	if r == routeOther || verb == other || status >= len(m.posts) {
+		m.requests.WithLabelValues(r, verb, strconv.Itoa(status)).Inc()
+		return
+	}
+	known := m.posts[status].Load()
+	if known == nil {
+		known = &counter{m.requests.WithLabelValues(r, verb, strconv.Itoa(status))}
+		m.posts[status].Store(known)
+	}
+	known.Inc()
 }
 
 // streamMetrics are the counters of one stream.
 type streamMetrics struct {
+	name           string
 	wire, inflated prometheus.Counter
 	results        [event.DeadLettered + 1]prometheus.Counter // by verdict
 	rejected       *prometheus.CounterVec                     // by code
@@ -74,10 +92,26 @@ func (m *metrics) stream(name string) *streamMetrics {
 	if name == "" {
 		name = other
 	}
-	if s, ok := m.streams.Load(name); ok {
-		return s.(*streamMetrics)
+	if s, ok := (*m.streams.Load())[name]; ok {
+		return s
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s, ok := (*m.streams.Load())[name]; ok {
+		return s
+	}
+	all := maps.Clone(*m.streams.Load())
+	all[name] = m.make(name)
+	m.streams.Store(&all)
+	return all[name]
+}
+
+// known returns the counters of a stream that has some already, else nil.
+func (m *metrics) known(name []byte) *streamMetrics { return (*m.streams.Load())[string(name)] }
+
+func (m *metrics) make(name string) *streamMetrics {
 	s := &streamMetrics{
+		name:     name,
 		wire:     m.bytes.WithLabelValues(name, "wire"),
 		inflated: m.bytes.WithLabelValues(name, "inflated"),
 		rejected: m.rejected.MustCurryWith(prometheus.Labels{"stream": name}),
@@ -85,16 +119,16 @@ func (m *metrics) stream(name string) *streamMetrics {
 	for v := range s.results {
 		s.results[v] = m.events.WithLabelValues(name, event.Verdict(v).String())
 	}
-	kept, _ := m.streams.LoadOrStore(name, s)
-	return kept.(*streamMetrics)
+	return s
 }
 
 func (s *streamMetrics) count(c event.Counts) {
-	s.results[event.Keep].Add(float64(c.Accepted))
-	s.results[event.Filtered].Add(float64(c.Filtered))
-	s.results[event.Rejected].Add(float64(c.Rejected))
-	s.results[event.Duplicate].Add(float64(c.Duplicates))
-	s.results[event.DeadLettered].Add(float64(c.DeadLettered))
+	for v, n := range [...]int{event.Keep: c.Accepted, event.Filtered: c.Filtered, event.Rejected: c.Rejected,
+		event.Duplicate: c.Duplicates, event.DeadLettered: c.DeadLettered} {
+		if n > 0 {
+			s.results[v].Add(float64(n))
+		}
+	}
 }
 
 func (s *streamMetrics) refused(code event.Code, n int) {

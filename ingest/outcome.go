@@ -5,23 +5,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"time"
 
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/internal/problem"
 )
-
-// summary is the body of an answer that says what became of each event: the five counts add up to the events that came.
-type summary struct {
-	Stream       string `json:"stream"`
-	Accepted     int    `json:"accepted"`
-	Filtered     int    `json:"filtered"`
-	Rejected     int    `json:"rejected"`
-	Duplicates   int    `json:"duplicates"`
-	DeadLettered int    `json:"deadlettered"`
-	Ack          string `json:"ack"`
-	BatchID      string `json:"batch_id"`
-	errorList
-}
 
 // errorList names the refused events, at most event.MaxErrors.
 type errorList struct {
@@ -46,8 +34,8 @@ type refusedDocument struct {
 }
 
 // outcome is the answer to a request whose events were looked at one by one; ended is what ended it, nil if nothing.
-func (c *core) outcome(p *plan, b *event.Batch, ended *event.Problem) answer {
-	counts, m := b.Counts(), c.metrics.stream(p.name)
+func (c *core) outcome(r *request, p *plan, b *event.Batch, ended *event.Problem) answer {
+	counts, m := b.Counts(), p.counters
 	if ended != nil && ended.Code != event.StrictRejected {
 		return c.refused(&refusal{Problem: ended, Stream: p.name}, p.who)
 	}
@@ -68,14 +56,47 @@ func (c *core) outcome(p *plan, b *event.Batch, ended *event.Problem) answer {
 		a.status = 207
 		a.add("Headgate-Rejected", strconv.Itoa(counts.Rejected))
 	}
-	a.doc = marshal(summary{p.name, counts.Accepted, counts.Filtered, counts.Rejected, counts.Duplicates, counts.DeadLettered,
-		b.Ack.String(), b.ID, listErrors(b, counts.Rejected)})
+	a.doc = appendSummary(r.room[:0], b, counts)
 	a.finish(p.who)
 	return a
 }
 
+// appendSummary appends the body of an answer that says what became of each event: the five counts add up to the events
+// that came.
+func appendSummary(dst []byte, b *event.Batch, n event.Counts) []byte {
+	dst = append(dst, `{"stream":`...)
+	dst = appendText(dst, b.Stream)
+	dst = strconv.AppendInt(append(dst, `,"accepted":`...), int64(n.Accepted), 10)
+	dst = strconv.AppendInt(append(dst, `,"filtered":`...), int64(n.Filtered), 10)
+	dst = strconv.AppendInt(append(dst, `,"rejected":`...), int64(n.Rejected), 10)
+	dst = strconv.AppendInt(append(dst, `,"duplicates":`...), int64(n.Duplicates), 10)
+	dst = strconv.AppendInt(append(dst, `,"deadlettered":`...), int64(n.DeadLettered), 10)
+	dst = append(append(dst, `,"ack":"`...), b.Ack.String()...)
+	dst = append(append(dst, `","batch_id":"`...), b.ID...)
+	dst = append(dst, '"')
+	if len(b.Errors) > 0 {
+		list := marshal(listErrors(b, n.Rejected))
+		dst = append(append(dst, ','), list[1:len(list)-1]...)
+	}
+	return append(dst, '}')
+}
+
+// appendText appends a JSON string.
+func appendText(dst []byte, text string) []byte {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return append(dst, marshal(text)...)
+		}
+	}
+	dst = append(append(dst, '"'), text...)
+	return append(dst, '"')
+}
+
 // refused is the answer to a request that is refused as a whole.
 func (c *core) refused(no *refusal, who identity) (a answer) {
+	if who.request == "" {
+		who.request = newID(time.Now())
+	}
 	c.metrics.stream(no.Stream).refused(no.Problem.Code, 1)
 	a.mediaType = problem.MediaType
 	a.status, _, a.doc = problem.Render(no.Problem, who.request)

@@ -2,7 +2,7 @@ package ingest
 
 import (
 	"io"
-	"net/netip"
+	"time"
 
 	"github.com/headgate-io/headgate/event"
 )
@@ -13,11 +13,15 @@ type request struct {
 	target []byte       // path and query as sent
 	fields []event.Attr // header fields in the order they came, names in lower case, values without white space around
 	length int64        // announced bytes of the body, -1 when it is chunked
-	client netip.Addr
+	client []byte       // its address, as text
+	now    time.Time    // when the header was there
 
 	// body ends in io.EOF only behind the last byte of a complete body; any other end is an error, and a
 	// *event.Problem where the transport knows what it means. It is not touched by examine.
 	body io.Reader
+
+	// room is memory for the answer's document, which may outgrow it.
+	room []byte
 }
 
 // answer is what a request gets.

@@ -43,9 +43,8 @@ type Server struct {
 }
 
 const (
-	readBuffer   = 16 << 10 // and thereby the largest header
-	writeTimeout = 10 * time.Second
-	silentTime   = time.Second // that a connection without a first byte gets when the server stops
+	readBuffer = 16 << 10    // and thereby the largest header
+	silentTime = time.Second // that a connection without a first byte gets when the server stops
 )
 
 // New returns a server for the streams of gate. Nothing runs yet.
@@ -86,14 +85,14 @@ func newFast(ctx context.Context, cfg *Config, e *edge) *fasthttp.Server {
 		ReduceMemoryUsage:            true,
 		Concurrency:                  cfg.MaxConnections + 1, // the listener refuses before that
 
-		ReadTimeout:        cfg.ReadTimeout,
+		ReadTimeout:        cfg.ReadTimeout, // for writing see conn
 		IdleTimeout:        cfg.IdleTimeout,
-		WriteTimeout:       writeTimeout,
 		MaxRequestsPerConn: cfg.MaxRequestsPerConnection,
 
 		CloseOnShutdown:       true,
 		NoDefaultServerHeader: true,
 		NoDefaultContentType:  true,
+		LazyRequestTime:       true,
 		SecureErrorLogMessage: true,
 	}
 }

@@ -1,0 +1,73 @@
+package ingest
+
+import (
+	"errors"
+	"net"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A deadline holds to the moment, whatever deadline came before it.
+func TestReadDeadlines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := net.Pipe()
+		defer client.Close()
+		defer server.Close()
+		c := &conn{Conn: server}
+		read := func(limit, byteAfter time.Duration) {
+			t.Helper()
+			start := time.Now()
+			c.SetReadDeadline(start.Add(limit))
+			if limit == 0 {
+				c.SetReadDeadline(time.Time{})
+			}
+			if byteAfter > 0 {
+				go func() { <-time.After(byteAfter); client.Write([]byte{1}) }()
+			}
+			n, err := c.Read(make([]byte, 1))
+			took := time.Since(start)
+			switch {
+			case byteAfter > 0 && (n != 1 || err != nil || took != byteAfter):
+				t.Errorf("limit %v, byte after %v: read %d, %v, took %v", limit, byteAfter, n, err, took)
+			case byteAfter == 0 && (n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) || took != limit):
+				t.Errorf("limit %v, no byte: read %d, %v, took %v", limit, n, err, took)
+			}
+		}
+		read(0, time.Hour)
+		read(2*time.Second, time.Second)
+		read(time.Minute, 30*time.Second) // the socket still has the two seconds
+		read(time.Second, 0)              // and now the minute
+		read(time.Minute, 0)
+		read(time.Minute, 59*time.Second)
+		read(0, time.Hour)
+		read(time.Second, 0)
+	})
+}
+
+func TestWritesEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := net.Pipe()
+		defer client.Close()
+		defer server.Close()
+		c := &conn{Conn: server}
+		c.armWrite()
+		<-time.After(time.Hour) // the deadline of the socket is long over
+		got := make(chan int, 1)
+		go func() {
+			n, _ := client.Read(make([]byte, 2))
+			<-time.After(writeTimeout - 1)
+			m, _ := client.Read(make([]byte, 8))
+			got <- n + m
+		}()
+		if n, err := c.Write([]byte("answer")); n != 6 || err != nil || <-got != 6 {
+			t.Errorf("wrote %d, %v", n, err)
+		}
+		start := time.Now() // nobody reads
+		n, err := c.Write([]byte("answer"))
+		if took := time.Since(start); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) || took < writeTimeout || took > 2*writeTimeout {
+			t.Errorf("wrote %d, %v, took %v", n, err, took)
+		}
+	})
+}
