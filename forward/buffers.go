@@ -53,18 +53,21 @@ func give(p *buffer) {
 	pools[c].Put(p)
 }
 
-// roomy returns what to take for about n bytes that will be added one by one: few sizes of large buffers are easier to
-// use again, and copying them is dear.
-func roomy(n int) int {
-	if n <= 64<<10 {
+// small is the largest buffer that events are collected in by need. From there on there is one size, that of a whole
+// frame: buffers of many sizes would pile up in the pools, each as many as were ever in use together.
+const small = 64 << 10
+
+// room returns how much to take for the events of a frame that has or is expected to have n bytes of limit.
+func room(n, limit int) int {
+	if n <= small {
 		return n
 	}
-	return 1 << bits.Len(uint(n-1))
+	return max(n, limit)
 }
 
 // grow returns a larger buffer with the content of p, into which n more bytes fit.
-func grow(p *buffer, n int) *buffer {
-	q := take(max(len(p.b)+n, 2*cap(p.b)))
+func grow(p *buffer, n, limit int) *buffer {
+	q := take(room(max(len(p.b)+n, 2*cap(p.b)), limit))
 	q.b = append(q.b, p.b...)
 	give(p)
 	return q

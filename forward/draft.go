@@ -12,6 +12,7 @@ import (
 // methods run under the lane's lock, and the bytes they are given are copied.
 type draft struct {
 	raw    *buffer
+	limit  int         // of the bytes of a frame
 	meta   wire.Meta   // but for the routes, which a dictionary finds when the frame is sealed
 	places []place     // one per event
 	text   []byte      // what the metadata's slices point into; older pieces stay valid when it grows
@@ -31,9 +32,9 @@ type place struct {
 
 const keyless = -1
 
-// open starts a frame of about n bytes.
-func (d *draft) open(n int, framing wire.Framing, version uint64) {
-	d.raw = take(n)
+// open starts a frame of about n bytes of limit.
+func (d *draft) open(n, limit int, framing wire.Framing, version uint64) {
+	d.raw, d.limit = take(room(n, limit)), limit
 	d.meta.Framing, d.meta.TableVersion = framing, version
 }
 
@@ -61,7 +62,7 @@ func (d *draft) request(b *event.Batch, n int) {
 func (d *draft) add(e *event.Event) {
 	m := &d.meta
 	if n := len(e.Data) + binary.MaxVarintLen64; cap(d.raw.b)-len(d.raw.b) < n {
-		d.raw = grow(d.raw, n)
+		d.raw = grow(d.raw, n, d.limit)
 	}
 	d.raw.b = wire.AppendEvent(d.raw.b, e.Data, m.Framing)
 	before := len(d.places)

@@ -60,12 +60,12 @@ func weightOf(b *event.Batch, which []int32) (bytes int64) {
 	return bytes
 }
 
-// openFrame returns an empty frame for about n bytes.
-func openFrame(n int, framing wire.Framing, version uint64) *frame {
+// openFrame returns an empty frame for about n bytes of limit.
+func openFrame(n, limit int, framing wire.Framing, version uint64) *frame {
 	fr := frames.Get().(*frame)
 	fr.draft = drafts.Get().(*draft)
 	fr.framing, fr.tableVersion = framing, version
-	fr.draft.open(n, framing, version)
+	fr.draft.open(n, limit, framing, version)
 	return fr
 }
 

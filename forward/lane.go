@@ -104,8 +104,8 @@ func (l *lane) begin(in *intake, e *event.Event) {
 	if in.newline(e) {
 		framing = wire.Prefixed
 	}
-	guess := min(roomy(l.size+l.size/8), l.f.cfg.FrameBytes)
-	l.open, l.due = openFrame(guess, framing, in.batch.TableVersion), in.due
+	limit := l.f.cfg.FrameBytes
+	l.open, l.due = openFrame(min(l.size+l.size/8, limit), limit, framing, in.batch.TableVersion), in.due
 }
 
 // cut closes the open frame: it waits for the sealer.

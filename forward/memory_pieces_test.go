@@ -56,3 +56,25 @@ func TestTableAgainstAMap(t *testing.T) {
 		}
 	}
 }
+
+func TestWithinFindsViewsOnly(t *testing.T) {
+	data := []byte(`{"k":"a","l":"a"}`)
+	for name, c := range map[string]struct {
+		key  []byte
+		want int32
+	}{
+		"a view":            {data[6:7], 6},
+		"the second of two": {data[14:15], 14},
+		"all":               {data, 0},
+		"empty":             {data[6:6], 6},
+		"a capped view":     {data[14:15:15], -1},
+		"a copy":            {[]byte("a"), -1},
+		"another's bytes":   {append(make([]byte, 0, cap(data)-3), 'a'), -1},
+		"beyond the end":    {data[: len(data)-1 : len(data)][16:16:16], -1},
+		"larger":            {make([]byte, cap(data)+8), -1},
+	} {
+		if got := within(data, c.key); got != c.want && !(len(c.key) == 0 && got >= 0) {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}

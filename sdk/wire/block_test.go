@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -274,5 +275,23 @@ func checkParse(t *testing.T, block, raw []byte) {
 	}
 	if got := show(&again); got != want {
 		t.Fatalf("got  %s\nwant %s", got, want)
+	}
+}
+
+// Keys whose place is known are written as those that are found are, without the events.
+func TestKeysAtTheirPlaces(t *testing.T) {
+	m, raw := filled()
+	want := AppendMeta(nil, m, raw)
+	next := 0
+	for i, rest := 0, raw; len(rest) > 0; i++ {
+		var data []byte
+		data, rest, _ = NextEvent(rest, m.Framing)
+		if int(m.EventRoute[i]) == next {
+			m.Routes[next].KeyAt = uint32(bytes.Index(data, m.Routes[next].Key) + 1)
+			next++
+		}
+	}
+	if got := AppendMeta(nil, m, nil); !bytes.Equal(got, want) {
+		t.Errorf("%d bytes with places, %d when keys are looked for", len(got), len(want))
 	}
 }
