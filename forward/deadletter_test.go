@@ -87,7 +87,10 @@ func TestTheLaneWaitsForItsDeadLetter(t *testing.T) {
 		<-time.After(time.Second)
 		next := forward(t, f, batch(event.Delivered, "next"))
 		<-time.After(5 * time.Second)
-		if len(m.sent()) != 0 || len(g.taken) != 0 || len(r.Failed()) != 0 {
+		g.mu.Lock()
+		taken := len(g.taken)
+		g.mu.Unlock()
+		if len(m.sent()) != 0 || taken != 0 || len(r.Failed()) != 0 {
 			t.Error("the lane did not wait")
 		}
 		if code := f.lanes[0].trouble.Load(); code == nil || *code != event.BackendUnavailable {
