@@ -52,6 +52,8 @@ func (f *Forwarder) admit(ctx context.Context, r *Receipt, g *grouping) error {
 		p = &event.Problem{Code: event.Draining, Detail: "the stream is being closed; send the request again"}
 	case ctx.Err() != nil:
 		p = &event.Problem{Code: event.AckTimeout, Detail: "the request ended before its events were taken"}
+	case !r.used && f.fullLane(g) >= 0:
+		p = event.Problemf(event.BackendFull, "the backend of stream %s has no room for partition %d; retry later", f.cfg.Stream, f.fullLane(g))
 	case !r.reserve(g.bytes):
 		p = f.full(g)
 	default:
@@ -61,6 +63,27 @@ func (f *Forwarder) admit(ctx context.Context, r *Receipt, g *grouping) error {
 		p.Stored = "unknown"
 	}
 	return p
+}
+
+// fullLane returns a lane of the batch whose backend has no room, -1 for none. Such a lane holds what it could not
+// store and goes on trying: to put more behind it would only delay the answer.
+func (f *Forwarder) fullLane(g *grouping) int {
+	for p, l := range f.lanes {
+		if code := l.trouble.Load(); code != nil && *code == event.BackendFull && len(g.of(p)) > 0 {
+			return p
+		}
+	}
+	return -1
+}
+
+// Trouble returns why a lane's backend takes nothing at the moment, "" when all take what they are sent.
+func (f *Forwarder) Trouble() event.Code {
+	for _, l := range f.lanes {
+		if code := l.trouble.Load(); code != nil {
+			return *code
+		}
+	}
+	return ""
 }
 
 // full says why the budget has no room: the backend takes nothing, or it takes less than comes in.

@@ -209,6 +209,18 @@ func (g *Gateway) storeChain(ctx context.Context, name string, chain []activatio
 	return asProblem("store the activation", err)
 }
 
+// dropChain forgets a stream's chain. The caller holds g.steering.
+func (g *Gateway) dropChain(ctx context.Context, name string) error {
+	old, err := g.store.Activations.Read(ctx, name)
+	if errors.Is(err, control.ErrNotFound) {
+		return nil
+	}
+	if err == nil {
+		err = g.store.Activations.Delete(ctx, name, old.Revision)
+	}
+	return asProblem("delete the activation", err)
+}
+
 // restoreChain gives a stream that starts the chain it had, or the one of its definition when it never had one. A chain
 // that cannot be built leaves the stream refusing its requests.
 func (g *Gateway) restoreChain(ctx context.Context, s *stream) error {

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 
@@ -54,21 +55,44 @@ func (g *Gateway) SetStream(ctx context.Context, name string, doc json.RawMessag
 		return admin.Definition{}, false, event.Problemf(event.BadConfiguration, "%v", err)
 	}
 	s, err := g.find(name)
-	created := err != nil
-	if created {
-		if !validName(name) {
-			return admin.Definition{}, false, err
-		}
-		if err := when.Check(0); err != nil {
-			return admin.Definition{}, false, err
-		}
-		if s, err = g.createStream(ctx, name, cfg); err != nil {
-			return admin.Definition{}, false, err
-		}
-	} else if err := g.redefine(ctx, s, cfg, when); err != nil {
+	if err == nil {
+		return s.definitionAfter(g.redefine(ctx, s, cfg, when))
+	}
+	if p, ok := errors.AsType[*event.Problem](err); !ok || p.Code != event.UnknownStream {
 		return admin.Definition{}, false, err
 	}
-	return s.definition(), created, nil
+	if err := when.Check(0); err != nil {
+		return admin.Definition{}, false, err
+	}
+	if err := g.tryChain(ctx, cfg); err != nil {
+		return admin.Definition{}, false, err
+	}
+	if s, err = g.createStream(ctx, name, cfg); err != nil {
+		return admin.Definition{}, false, err
+	}
+	return s.definition(), true, nil
+}
+
+// definitionAfter is the answer to a change that ended with err.
+func (s *stream) definitionAfter(err error) (admin.Definition, bool, error) {
+	if err != nil {
+		return admin.Definition{}, false, err
+	}
+	return s.definition(), false, nil
+}
+
+// tryChain refuses a definition whose plugins do not run, before anything is stored.
+func (g *Gateway) tryChain(ctx context.Context, cfg StreamConfig) error {
+	def, err := define(cfg, 0, managedByAPI)
+	if err != nil {
+		return event.Problemf(event.BadConfiguration, "%v", err)
+	}
+	l, err := g.buildChain(ctx, def, activations(cfg.Plugins))
+	if err != nil {
+		return err
+	}
+	l.retire()
+	return nil
 }
 
 // redefine changes a running stream.
@@ -131,6 +155,9 @@ func (g *Gateway) DeleteStream(ctx context.Context, name string, when admin.Matc
 	}
 	g.steering.Lock()
 	defer g.steering.Unlock()
+	if b, ok := g.broken.Load(name); ok {
+		return g.deleteBroken(ctx, name, b.(*brokenStream), when)
+	}
 	s, err := g.find(name)
 	if err != nil {
 		return err
@@ -142,7 +169,7 @@ func (g *Gateway) DeleteStream(ctx context.Context, name string, when admin.Matc
 	if err := when.Check(def.revision); err != nil {
 		return err
 	}
-	if err := g.storeChain(ctx, name, nil); err != nil {
+	if err := g.dropChain(ctx, name); err != nil {
 		return err
 	}
 	if err := g.store.Streams.Delete(ctx, name, def.revision); err != nil {
@@ -157,6 +184,21 @@ func (g *Gateway) DeleteStream(ctx context.Context, name string, when admin.Matc
 	s.swapChain(&link{})
 	g.forwardMetrics.Forget(name)
 	g.log.Info("stream deleted", "stream", name)
+	return nil
+}
+
+// deleteBroken deletes a stream that did not start.
+func (g *Gateway) deleteBroken(ctx context.Context, name string, b *brokenStream, when admin.Match) error {
+	if err := when.Check(b.revision); err != nil {
+		return err
+	}
+	if err := g.dropChain(ctx, name); err != nil {
+		return err
+	}
+	if err := g.store.Streams.Delete(ctx, name, b.revision); err != nil {
+		return asProblem("delete the definition", err)
+	}
+	g.broken.Delete(name)
 	return nil
 }
 

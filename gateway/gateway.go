@@ -53,6 +53,7 @@ type Gateway struct {
 
 	steering  sync.Mutex // one change of streams or plugins at a time
 	streams   atomic.Pointer[map[string]*stream]
+	broken    sync.Map // name of a stream -> *brokenStream
 	accepting atomic.Bool
 	burying   sync.Mutex // one dead letter is made at a time; nothing else is waited for while it is held
 	buried    bool       // no more are made; guarded by burying
@@ -74,8 +75,8 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 	}
 	g := &Gateway{cfg: cfg, deps: deps, log: deps.Log, metrics: newRegistry(deps.Build), presses: forward.NewPresses(0)}
 	g.deadLettered = newDeadLettered(g.metrics)
-	// A quarter of the memory for requests that are being read, an eighth for dead letters, the rest for what waits in lanes.
-	g.bodies, g.letters, g.lanes = budget.New(int64(cfg.Memory)/4), budget.New(int64(cfg.Memory)/8), budget.New(int64(cfg.Memory)/8*5)
+	// Half of the memory for requests that are being read, an eighth for dead letters, the rest for what waits in lanes.
+	g.bodies, g.letters, g.lanes = budget.New(int64(cfg.Memory)/2), budget.New(int64(cfg.Memory)/8), budget.New(int64(cfg.Memory)/8*3)
 	g.streams.Store(&map[string]*stream{})
 	return g, nil
 }

@@ -246,3 +246,46 @@ func TestBrokenChainRefuses(t *testing.T) {
 	}
 	in.want(200, `"accepted":1`, "web", "{}")
 }
+
+// TestFailedCreationLeavesNothing: a stream that could not be made is not found by the next start, and a stored one that
+// cannot be started does not keep the others from starting.
+func TestFailedCreationLeavesNothing(t *testing.T) {
+	cfg := zero(t)
+	in := start(t, cfg)
+	in.want(200, `"accepted":1`, "good", "{}")
+	in.want(200, `"accepted":1`, "s1", "{}")
+	if err := in.DeleteStream(t.Context(), "s1", admin.Match{}); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := in.SetStream(t.Context(), "s1", json.RawMessage(`{"partitions":8}`), admin.Match{}) // its table has 16
+	wantCode(t, err, event.PartitionsFixed)
+	in.want(200, `"accepted":1`, "s1", "{}")
+	bad := StreamConfig{Partitions: PartitionsConfig{8}}.withDefaults()
+	s1, err := in.Stream(t.Context(), "s1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.store.Streams.Write(t.Context(), "s1", bad.document(), s1.Revision); err != nil { // as an older crash may have left it
+		t.Fatal(err)
+	}
+	in.end()
+
+	in = start(t, cfg)
+	defer in.end()
+	in.want(200, `"accepted":1`, "good", "{}")
+	in.want(500, "did not start", "s1", "{}")
+	if err := in.DeleteStream(t.Context(), "s1", admin.Match{}); err != nil {
+		t.Fatal(err)
+	}
+	in.want(200, `"accepted":1`, "s1", "{}")
+}
+
+func TestNewStreamWithPluginsThatDoNotExist(t *testing.T) {
+	in := start(t, zero(t))
+	defer in.end()
+	_, _, err := in.SetStream(t.Context(), "web", json.RawMessage(`{"plugins":[{"name":"nobody"}]}`), admin.Match{})
+	wantCode(t, err, event.UnknownPlugin)
+	if _, err := in.Stream(t.Context(), "web"); err == nil {
+		t.Error("the stream was made all the same")
+	}
+}

@@ -43,10 +43,17 @@ func (g *Gateway) Dependencies() []admin.Dependency {
 		if err := s.delivery.Err(); err != nil {
 			delivery = "stream " + name + ": " + err.Error()
 		}
+		if code := s.forwarder.Trouble(); delivery == "" && code != "" {
+			delivery = "stream " + name + ": " + string(code) + "; nothing is lost, lanes try again until the backend takes it"
+		}
 		if l := s.chain.Load(); l.err != nil {
 			guests = "stream " + name + ": " + l.err.Error()
 		}
 	}
+	g.broken.Range(func(name, b any) bool {
+		delivery = "stream " + name.(string) + " did not start: " + b.(*brokenStream).err.Error()
+		return false
+	})
 	if delivery == "" && !g.stores.writer.IsConnected() {
 		delivery = "no connection to the embedded JetStream; restart the gateway"
 	}

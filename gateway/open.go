@@ -76,10 +76,13 @@ func (g *Gateway) openStreams(ctx context.Context) error {
 		}
 		cfg, err := parseStream(doc.Value)
 		if err != nil {
-			return fmt.Errorf("stored definition of stream %s: %w", doc.Name, err)
+			err = fmt.Errorf("stored definition: %w", err)
+		} else {
+			err = g.startStream(ctx, doc.Name, cfg, doc.Revision, managedByAPI)
 		}
-		if err := g.startStream(ctx, doc.Name, cfg, doc.Revision, managedByAPI); err != nil {
-			return err
+		if err != nil { // one bad stream does not keep the others from starting
+			g.log.Error("a stream did not start and refuses its requests", "stream", doc.Name, "err", err)
+			g.broken.Store(doc.Name, &brokenStream{err, doc.Revision})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.cfg.Streams)) {

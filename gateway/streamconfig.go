@@ -105,6 +105,8 @@ type LimitsConfig struct {
 const (
 	maxStreams    = 32
 	maxPartitions = 256
+	// maxLinger keeps a request that waits for its frame well within its deadline.
+	maxLinger = settings.Duration(5 * time.Second)
 	// frameOverhead is what a frame may need besides its largest event: metadata, codec, headers.
 	frameOverhead = 64 << 10
 )
@@ -174,6 +176,8 @@ func (s *StreamConfig) problems() (all []error) {
 	add("limits.event", mustBe(s.Limits.Event >= 1 && s.Limits.Event+frameOverhead <= maxPayload,
 		"must leave 64KiB of the backend's largest message (%s), got %s", settings.Bytes(maxPayload), s.Limits.Event))
 	add("limits.inflated", mustBe(s.Limits.Inflated <= 1<<30, "must be at most 1GiB, got %s", s.Limits.Inflated))
+	add("limits", mustBe(s.Limits.Body > 0 && s.Limits.Inflated > 0 && s.Limits.Ratio > 0 && s.Limits.Events > 0, "body, inflated, ratio and events must be more than 0"))
+	add("linger", mustBe(s.Linger.Waiting <= maxLinger && s.Linger.Idle <= maxLinger, "waiting and idle must be at most %s", time.Duration(maxLinger)))
 	add("limits.depth", mustBe(s.Limits.Depth >= 1 && s.Limits.Depth <= 1000, "must be 1 to 1000, got %d", s.Limits.Depth))
 	for i, p := range s.Plugins {
 		add(fmt.Sprintf("plugins.%d.name", i), mustBe(validName(p.Name), "%q is not a plugin name", p.Name))

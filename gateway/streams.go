@@ -45,6 +45,12 @@ func (g *Gateway) Open(name string) (ingest.Stream, error) {
 	return g.findOrCreate(ctx, name)
 }
 
+// brokenStream is a stream that is defined and could not be started: it refuses its requests, the others run.
+type brokenStream struct {
+	err      error
+	revision uint64
+}
+
 // find returns an open stream.
 func (g *Gateway) find(name string) (*stream, error) {
 	if s, ok := (*g.streams.Load())[name]; ok {
@@ -52,6 +58,9 @@ func (g *Gateway) find(name string) (*stream, error) {
 	}
 	if of, ok := deadLetterOf(name); ok {
 		return nil, event.Problemf(event.UnknownStream, "stream %s has no dead letter yet: nothing of it was set aside", of)
+	}
+	if b, ok := g.broken.Load(name); ok {
+		return nil, event.Problemf(event.Internal, "stream %s did not start: %v; mend the cause and start again, or delete the stream", name, b.(*brokenStream).err)
 	}
 	if !validName(name) {
 		return nil, event.Problemf(event.BadStreamName, "a stream's name is 1 to 63 of a-z, 0-9, _ and -, the first no sign")
@@ -78,6 +87,10 @@ func (g *Gateway) createStream(ctx context.Context, name string, cfg StreamConfi
 		return nil, asProblem("store the definition", err)
 	}
 	if err := g.startStream(ctx, name, cfg, revision, managedByAPI); err != nil {
+		// A definition that cannot be started must not be found at the next start.
+		if undo := g.store.Streams.Delete(context.WithoutCancel(ctx), name, revision); undo != nil {
+			g.broken.Store(name, &brokenStream{err, revision})
+		}
 		return nil, asProblem("start the stream", err)
 	}
 	g.log.Info("stream made", "stream", name, "partitions", cfg.Partitions.Max)

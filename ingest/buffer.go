@@ -142,12 +142,13 @@ func expectEnd(src io.Reader) error {
 func (b *buffer) grow() error {
 	old := b.slab
 	next := takeSlab(2 * cap(old.b))
-	if !b.account.reserve(int64(cap(next.b))) {
+	// What is reserved is the buffer that stays; the old one is gone a moment later.
+	if !b.account.reserve(int64(cap(next.b) - cap(old.b))) {
 		next.give()
 		return errOverBudget
 	}
 	next.b = append(next.b, old.b...)
-	b.close()
+	old.give()
 	b.slab = next
 	return nil
 }

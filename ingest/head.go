@@ -59,7 +59,12 @@ func (h *head) parse(raw []byte) *refusal {
 		f := splitField(line)
 		h.fields = append(h.fields, f)
 		sized = sized || string(f.Name) == "content-length"
-		coded = coded || string(f.Name) == "transfer-encoding"
+		if string(f.Name) == "transfer-encoding" {
+			coded = true
+			if !bytes.EqualFold(f.Value, []byte("chunked")) { // RFC 9112 6.3: the end of such a body cannot be told
+				return refuse(event.AmbiguousFraming, "Transfer-Encoding may be chunked, and nothing else")
+			}
+		}
 	}
 	if sized && coded {
 		return refuse(event.AmbiguousFraming, "a request has either Content-Length or Transfer-Encoding")

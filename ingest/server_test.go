@@ -33,6 +33,7 @@ func TestF41Smuggling(t *testing.T) {
 		"length and chunked":             head + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n" + one,
 		"chunked and length":             head + "Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n" + one,
 		"identity and length":            head + "Transfer-Encoding: identity\r\nContent-Length: 2\r\n\r\n1\n",
+		"identity alone":                 head + "Transfer-Encoding: identity\r\n\r\n" + "POST /v1/streams/s/events HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-ndjson\r\nContent-Length: 2\r\n\r\n1\n",
 		"two lengths":                    head + "Content-Length: 2\r\nContent-Length: 2\r\n\r\n1\n",
 		"two different lengths":          head + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n1\n",
 		"list of lengths":                head + "Content-Length: 2, 2\r\n\r\n1\n",

@@ -84,7 +84,7 @@ func TestStreamSetRefused(t *testing.T) {
 	command(t, "", "stream", "set", "web", "codec=nope").expect(t, 2, "bad_configuration")
 	scripted(t, shownStream)
 	command(t, "", "stream", "set", "web", "codec").expect(t, 2, "path=value")
-	command(t, "", "stream", "set", "web", "=1").expect(t, 2, "path=value")
+	command(t, "", "stream", "set", "web", "=1").expect(t, 2, "is not a path")
 	command(t, "", "stream", "set", "web", "key.json.more=1").expect(t, 2, "key.json has a value")
-	command(t, "", "stream", "set", "web", "key=[").expect(t, 2, "no YAML")
+	command(t, "", "stream", "set", "web", "key=[").expect(t, 2, "is not YAML")
 }
