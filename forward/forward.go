@@ -52,8 +52,8 @@ func (f *Forwarder) admit(ctx context.Context, r *Receipt, g *grouping) error {
 		p = &event.Problem{Code: event.Draining, Detail: "the stream is being closed; send the request again"}
 	case ctx.Err() != nil:
 		p = &event.Problem{Code: event.AckTimeout, Detail: "the request ended before its events were taken"}
-	case !r.used && f.fullLane(g) >= 0:
-		p = event.Problemf(event.BackendFull, "the backend of stream %s has no room for partition %d; retry later", f.cfg.Stream, f.fullLane(g))
+	case !r.used && f.backendFull():
+		p = event.Problemf(event.BackendFull, "the backend of stream %s has no room; retry later", f.cfg.Stream)
 	case !r.reserve(g.bytes):
 		p = f.full(g)
 	default:
@@ -65,15 +65,16 @@ func (f *Forwarder) admit(ctx context.Context, r *Receipt, g *grouping) error {
 	return p
 }
 
-// fullLane returns a lane of the batch whose backend has no room, -1 for none. Such a lane holds what it could not
-// store and goes on trying: to put more behind it would only delay the answer.
-func (f *Forwarder) fullLane(g *grouping) int {
-	for p, l := range f.lanes {
-		if code := l.trouble.Load(); code != nil && *code == event.BackendFull && len(g.of(p)) > 0 {
-			return p
+// backendFull reports whether the backend has answered a lane that it has no room. That lane holds what it could not
+// store and goes on trying, so that this ends by itself; to put more into the lanes would only delay the answer. All
+// lanes count: they share the room that a backend gives to a stream.
+func (f *Forwarder) backendFull() bool {
+	for _, l := range f.lanes {
+		if code := l.trouble.Load(); code != nil && *code == event.BackendFull {
+			return true
 		}
 	}
-	return -1
+	return false
 }
 
 // Trouble returns why a lane's backend takes nothing at the moment, "" when all take what they are sent.

@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,11 +11,13 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/headgate-io/headgate/admin"
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/internal/settings"
 )
 
 // running is a gateway in this process, on ports of its own.
@@ -287,5 +291,37 @@ func TestNewStreamWithPluginsThatDoNotExist(t *testing.T) {
 	wantCode(t, err, event.UnknownPlugin)
 	if _, err := in.Stream(t.Context(), "web"); err == nil {
 		t.Error("the stream was made all the same")
+	}
+}
+
+// TestF9FullBackendIsRefusedAtOnce: only the request that found the backend full waits; the next ones are told so.
+func TestF9FullBackendIsRefusedAtOnce(t *testing.T) {
+	cfg := zero(t)
+	cfg.HTTP.RequestTimeout = settings.Duration(time.Second)
+	cfg.Drain.Timeout = settings.Duration(time.Second)
+	cfg.Backends[LocalBackend].JetStream.MaxBytes = 64 << 20 // 2 MiB a stream
+	in := start(t, cfg)
+	random := make([]byte, 400<<10)
+	if _, err := rand.Read(random); err != nil {
+		t.Fatal(err)
+	}
+	body := fmt.Sprintf("{\"a\":%q}", base64.StdEncoding.EncodeToString(random))
+	status := 200
+	for range 20 {
+		if status, _ = in.post("web", body); status != 200 {
+			break
+		}
+	}
+	if status != 503 {
+		t.Fatalf("20 requests went into 2 MiB, the last was answered %d", status)
+	}
+	in.want(503, `"code":"backend_full"`, "web", body)
+	in.want(200, `"accepted":1`, "other", body) // a full stream stops no other
+	if d := in.Dependencies(); d[1].OK || !strings.Contains(d[1].Detail, "backend_full") {
+		t.Errorf("readiness does not name it: %+v", d)
+	}
+	in.stop()
+	if err := <-in.done; err == nil {
+		t.Error("events were given up at the stop, and the stop says nothing of it")
 	}
 }
