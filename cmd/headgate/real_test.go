@@ -36,7 +36,7 @@ type built struct{ dir, headgate, accesslog string }
 
 func goBuild(env []string, args ...string) error {
 	cmd := exec.Command("go", append([]string{"build"}, args...)...)
-	cmd.Env = append(os.Environ(), env...)
+	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0"), env...) // static, as make builds it, also under -race
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build %v: %w\n%s", args, err, out)
 	}
