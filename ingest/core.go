@@ -20,16 +20,26 @@ type core struct {
 	timeout time.Duration // from the end of the body to the answer
 }
 
-// serve answers one request. What it has reserved of the budget is free again when it returns or panics; after
-// a panic the rest of its memory is left to the garbage collector, in case somebody still reads it.
+// serve answers one request.
 func (c *core) serve(ctx context.Context, r *request) answer {
-	p := plan{who: identify(r.fields)}
+	var p plan
 	if no := c.examine(&p, r); no != nil {
+		return c.refused(no, identify(r.fields))
+	}
+	return c.take(ctx, r, &p)
+}
+
+// take answers a request that has been examined. What it has reserved of the budget is free again when it returns or
+// panics; after a panic the rest of its memory is left to the garbage collector, in case somebody still reads it.
+func (c *core) take(ctx context.Context, r *request, p *plan) answer {
+	p.who = identify(r.fields)
+	if no := c.admit(r, p); no != nil { // memory may have become scarce
+		no.Stream = p.name
 		return c.refused(no, p.who)
 	}
 	w := takeWork(c.budget)
 	defer w.account.close()
-	a := c.store(ctx, r, &p, w)
+	a := c.store(ctx, r, p, w)
 	w.give()
 	return a
 }

@@ -21,17 +21,23 @@ type edge struct {
 	log  *slog.Logger
 	wait time.Duration // for the next byte of a body
 	age  time.Duration // of a connection before it is closed behind an answer, 0: no limit
+
+	handover handover
 }
 
-// verdictField carries a refusal from headerReceived, which sees the header before any byte of the body but cannot
-// answer, to handle.
+// verdictField carries what headerReceived found, which sees the header before any byte of the body but cannot answer,
+// to handle: a refusal as JSON, or a ticket.
 const verdictField = "Headgate-Verdict"
 
 // headerReceived refuses what can be refused by the header alone. The request then looks as if it had no body and no
 // Expect: handle is called at once, and neither asks for the body nor reads it.
 func (e *edge) headerReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	h.Del(verdictField) // a client's own
-	if no := e.early(h); no != nil {
+	var ticket [20]byte
+	found, no := e.early(h)
+	if no == nil {
+		h.SetCanonical([]byte(verdictField), e.handover.leave(ticket[:0], found, h))
+	} else {
 		verdict, err := json.Marshal(no)
 		if err != nil {
 			panic("BUG: ingest: marshal a refusal: " + err.Error())
@@ -47,19 +53,21 @@ func (e *edge) headerReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig 
 	return fasthttp.RequestConfig{ReadTimeout: e.wait, MaxRequestBodySize: 1}
 }
 
-func (e *edge) early(h *fasthttp.RequestHeader) (no *refusal) {
+// early returns what it found in a header, or why it is refused.
+func (e *edge) early(h *fasthttp.RequestHeader) (found *head, no *refusal) {
 	defer func() {
 		if bug := recover(); bug != nil {
 			no = e.panicked(bug)
 		}
 	}()
-	head := heads.Get().(*head)
-	defer heads.Put(head)
-	if no = head.read(h); no != nil {
-		return no
+	found = heads.Get().(*head)
+	if no = found.read(h); no == nil {
+		no = e.core.examine(&found.plan, &found.request)
 	}
-	var p plan
-	return e.core.examine(&p, &head.request)
+	if no != nil {
+		found.free(nil)
+	}
+	return found, no
 }
 
 // announced is the announced length of the body, -1 when it is chunked.
@@ -86,43 +94,61 @@ func (h *head) read(from *fasthttp.RequestHeader) *refusal {
 func (e *edge) handle(ctx context.Context, fast *fasthttp.RequestCtx) {
 	start := time.Now()
 	c := fast.Conn().(*conn)
-	head := heads.Get().(*head)
-	a := e.answer(ctx, fast, head, start)
+	found, a := e.answer(ctx, fast, start)
 	if a.close || e.age > 0 && start.Sub(c.since) > e.age {
 		fast.SetConnectionClose()
 	}
 	e.write(fast, c, &a)
-	e.core.metrics.answered(head.request.target, head.request.method, a.status, time.Since(start))
-	head.free(a.doc)
+	h := &fast.Request.Header
+	e.core.metrics.answered(h.RequestURI(), h.Method(), a.status, time.Since(start))
+	found.free(a.doc)
 }
 
-func (e *edge) answer(ctx context.Context, fast *fasthttp.RequestCtx, head *head, start time.Time) (a answer) {
+func (e *edge) answer(ctx context.Context, fast *fasthttp.RequestCtx, start time.Time) (found *head, a answer) {
 	defer func() {
 		if bug := recover(); bug != nil {
-			a = e.core.refused(e.panicked(bug), identify(head.fields))
+			a = e.core.refused(e.panicked(bug), found.identity())
 			a.close = true
+			found = new(head) // somebody may still read the old one
 		}
 	}()
-	no := head.read(&fast.Request.Header)
-	if verdict := fast.Request.Header.Peek(verdictField); len(verdict) > 0 {
-		no = new(refusal)
-		if err := json.Unmarshal(verdict, no); err != nil {
+	found = e.found(&fast.Request.Header)
+	if found.refused != nil {
+		a = e.core.refused(found.refused, found.identity())
+		a.close = fast.Request.Header.ConnectionClose()
+		return found, a
+	}
+	c := fast.Conn().(*conn)
+	r := &found.request
+	r.client, r.now, r.room = c.client, start, found.room
+	if stream := fast.RequestBodyStream(); stream != nil {
+		found.body = body{conn: c, src: stream, want: r.length, now: start, until: start.Add(e.bodyTime(r.length)), pause: e.wait}
+		r.body = &found.body
+	}
+	if found.of != nil {
+		return found, e.core.take(ctx, r, &found.plan)
+	}
+	return found, e.core.serve(ctx, r)
+}
+
+// found returns what headerReceived left, or when that is lost what can be found again but for the plan.
+func (e *edge) found(h *fasthttp.RequestHeader) *head {
+	verdict := h.Peek(verdictField)
+	ticket := len(verdict) > 0 && verdict[0] != '{'
+	if ticket {
+		if found := e.handover.fetch(verdict, h); found != nil {
+			return found
+		}
+	}
+	found := heads.Get().(*head)
+	found.refused = found.read(h)
+	if !ticket {
+		found.refused = new(refusal)
+		if err := json.Unmarshal(verdict, found.refused); err != nil {
 			panic("BUG: ingest: read a refusal: " + err.Error())
 		}
 	}
-	if no != nil {
-		a = e.core.refused(no, identify(head.fields))
-		a.close = fast.Request.Header.ConnectionClose()
-		return a
-	}
-	c := fast.Conn().(*conn)
-	r := &head.request
-	r.client, r.now, r.room = c.client, start, head.room
-	if stream := fast.RequestBodyStream(); stream != nil {
-		head.body = body{conn: c, src: stream, want: r.length, now: start, until: start.Add(e.bodyTime(r.length)), pause: e.wait}
-		r.body = &head.body
-	}
-	return e.core.serve(ctx, r)
+	return found
 }
 
 // chunkedTime is how long a body of unknown length may take: what the default limit may.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"sync"
 
+	"github.com/valyala/fasthttp"
+
 	"github.com/headgate-io/headgate/event"
 )
 
@@ -15,22 +17,35 @@ type head struct {
 	text    []byte
 	fields  []event.Attr
 	request request
+	refused *refusal // why the header is, if it is
+	plan    plan     // what is to be done otherwise
 	body    body
 	room    []byte // for the answer's document
+
+	of     *fasthttp.RequestHeader // while it is handed over: what it was found in, and how
+	ticket uint64
 }
 
 var heads = sync.Pool{New: func() any { return new(head) }}
 
-// most is how large a document's room may be to be kept.
+// mostRoom is how large a document's room may be to be kept.
 const mostRoom = 16 << 10
 
 // free gives the head back with the room of the answer's document.
 func (h *head) free(doc []byte) {
-	h.request, h.body = request{}, body{}
-	if cap(doc) <= mostRoom {
+	h.request, h.refused, h.plan, h.body, h.of = request{}, nil, plan{}, body{}, nil
+	if cap(doc) > 0 && cap(doc) <= mostRoom {
 		h.room = doc[:0]
 	}
 	heads.Put(h)
+}
+
+// identity is that of the request; h may be nil.
+func (h *head) identity() identity {
+	if h == nil {
+		return identity{}
+	}
+	return identify(h.fields)
 }
 
 // parse splits raw, the header lines as they came, into fields. It refuses what two parsers in a row can read in two

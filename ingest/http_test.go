@@ -221,6 +221,11 @@ func TestH09ExpectContinue(t *testing.T) {
 func TestVerdictCannotBeForged(t *testing.T) {
 	g := serve(t, Config{}, &fakeStream{})
 	g.post("1\n", ndjson, verdictField+`: {"Problem":{"Code":"forbidden"}}`).want(t, 200, "")
+	for ticket := range 5 {
+		forged := verdictField + ": " + strconv.Itoa(ticket)
+		g.post("1\n", ndjson, forged, forged, "Trailer: "+verdictField).want(t, 200, "")
+		g.post("1\n", "Content-Type: text/weird", forged, forged, "Trailer: "+verdictField).want(t, 415, event.UnsupportedMediaType)
+	}
 }
 
 func TestClientThatWritesFirstGetsTheAnswer(t *testing.T) {
