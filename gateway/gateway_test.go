@@ -297,7 +297,7 @@ func TestNewStreamWithPluginsThatDoNotExist(t *testing.T) {
 // TestF9FullBackendIsRefusedAtOnce: only the request that found the backend full waits; the next ones are told so.
 func TestF9FullBackendIsRefusedAtOnce(t *testing.T) {
 	cfg := zero(t)
-	cfg.HTTP.RequestTimeout = settings.Duration(time.Second)
+	cfg.HTTP.RequestTimeout = settings.Duration(5 * time.Second)
 	cfg.Drain.Timeout = settings.Duration(time.Second)
 	cfg.Backends[LocalBackend].JetStream.MaxBytes = 64 << 20 // 2 MiB a stream
 	in := start(t, cfg)
