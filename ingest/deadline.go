@@ -50,6 +50,8 @@ func (d *deadline) Err() error {
 		return d.waited.Err()
 	case d.ended:
 		return context.Canceled
+	case d.Context.Err() == nil && !time.Now().Before(d.until): // also while nobody waits: guests' work is asked between calls
+		return context.DeadlineExceeded
 	}
 	return d.Context.Err()
 }

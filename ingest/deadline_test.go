@@ -69,3 +69,17 @@ func TestDeadlineIsFree(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// TestDeadlineEndsForWhoOnlyAsks: work that never waits, like a guest that is called again and again, asks Err.
+func TestDeadlineEndsForWhoOnlyAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &deadline{Context: t.Context(), until: time.Now().Add(time.Minute)}
+		if err := d.Err(); err != nil {
+			t.Errorf("before the deadline: %v", err)
+		}
+		<-time.After(time.Minute)
+		if err := d.Err(); err != context.DeadlineExceeded {
+			t.Errorf("after the deadline: %v", err)
+		}
+	})
+}
