@@ -46,6 +46,7 @@ type Deps struct {
 	Chains  Chains
 	Plugins Plugins
 	Events  Events
+	Purger  Purger
 	Metrics prometheus.Gatherer
 	Log     *slog.Logger
 }
@@ -116,7 +117,7 @@ func (d *Deps) complete() error {
 	}
 	for name, missing := range map[string]bool{
 		"Health": d.Health == nil, "Streams": d.Streams == nil, "Routing": d.Routing == nil, "Chains": d.Chains == nil,
-		"Plugins": d.Plugins == nil, "Events": d.Events == nil, "Metrics": d.Metrics == nil,
+		"Plugins": d.Plugins == nil, "Events": d.Events == nil, "Purger": d.Purger == nil, "Metrics": d.Metrics == nil,
 	} {
 		if missing {
 			return fmt.Errorf("admin: no %s given", name)

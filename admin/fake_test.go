@@ -31,7 +31,8 @@ type fake struct {
 	release chan struct{}
 	rows    func(ctx context.Context, q Query, visit func([]Row) error) error // ReadRows
 	runs    func(ctx context.Context, q Query, visit func(StoredRun) error) error
-	err     error // what Streams returns
+	err     error      // what Streams returns
+	order   PurgeOrder // the last one
 }
 
 func newFake() *fake {
@@ -91,6 +92,12 @@ func (f *fake) DeleteStream(ctx context.Context, name string, when Match) error 
 	}
 	delete(f.streams, name)
 	return nil
+}
+
+func (f *fake) Purge(ctx context.Context, stream string, order PurgeOrder) (uint64, error) {
+	_, err := f.Stream(ctx, stream)
+	f.order = order
+	return 3, err
 }
 
 func (f *fake) Table(ctx context.Context, name string) (json.RawMessage, error) {
@@ -188,7 +195,7 @@ func start(t *testing.T, change ...func(*Config)) *bench {
 	}
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "headgate_test_total", Help: "Test."}))
-	s, err := New(cfg, Deps{Health: b.fake, Streams: b.fake, Routing: b.fake, Chains: b.fake, Plugins: b.fake, Events: b.fake, Metrics: reg})
+	s, err := New(cfg, Deps{Health: b.fake, Streams: b.fake, Routing: b.fake, Chains: b.fake, Plugins: b.fake, Events: b.fake, Purger: b.fake, Metrics: reg})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,6 +31,7 @@ func (s *Server) routes() http.Handler {
 		"/v1/streams/{stream}":                  {"GET": s.showStream, "PUT": s.setStream, "DELETE": s.deleteStream},
 		"/v1/streams/{stream}/table":            {"GET": s.table},
 		"/v1/streams/{stream}/events":           {"GET": s.events},
+		"/v1/streams/{stream}/purge":            {"POST": s.purge},
 		"/v1/streams/{stream}/plugins":          {"GET": s.chain, "POST": s.activate},
 		"/v1/streams/{stream}/plugins/{plugin}": {"DELETE": s.deactivate},
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/forward"
-	"github.com/headgate-io/headgate/forward/jetstream"
 	"github.com/headgate-io/headgate/forward/webhook"
 	"github.com/headgate-io/headgate/internal/settings"
 )
@@ -17,12 +16,6 @@ import (
 type BackendConfig struct {
 	JetStream *JetStreamConfig `json:"jetstream"`
 	Webhook   *WebhookConfig   `json:"webhook"`
-}
-
-// JetStreamConfig is the NATS JetStream server inside the process.
-type JetStreamConfig struct {
-	Embedded bool           `json:"embedded"`
-	MaxBytes settings.Bytes `json:"max_bytes"` // of all its streams together; 0: the smaller of 10 GiB and half of the free space
 }
 
 // WebhookConfig is a set of HTTP nodes, of which each holds a share of the partitions.
@@ -43,7 +36,7 @@ func (b *BackendConfig) problem(name string) error {
 	case b.JetStream != nil && b.Webhook != nil:
 		return fmt.Errorf("set jetstream or webhook, not both")
 	case b.JetStream != nil:
-		return mustBe(b.JetStream.Embedded && name == LocalBackend, "jetstream is the embedded one in this version: embedded: true, under the name %q", LocalBackend)
+		return b.JetStream.problem(name)
 	case b.Webhook != nil:
 		return webhook.CheckNodes(b.Webhook.Nodes)
 	}
@@ -56,27 +49,35 @@ type delivery struct {
 	Err    func() error // why parts of it stand still, nil when none do
 	close  func()
 	maxRun int  // bytes of the largest run
-	stored bool // can be read back through the embedded server
+	bus    *bus // where it can be read back and purged; nil: nowhere
+}
+
+// bus returns the JetStream server that a stream is delivered to, nil when its backend is none. A dead letter is always
+// on the embedded one.
+func (g *Gateway) bus(name, backend string) *bus {
+	if _, dead := deadLetterOf(name); dead {
+		backend = LocalBackend
+	}
+	return g.stores.buses[backend]
+}
+
+// fits refuses a definition whose largest event its backend does not take.
+func (g *Gateway) fits(name string, cfg *StreamConfig) error {
+	if b := g.bus(name, cfg.Backend); b != nil {
+		return b.fits(cfg)
+	}
+	return nil
 }
 
 // openDelivery opens the backend that a stream names.
-func (g *Gateway) openDelivery(ctx context.Context, name, backend string) (delivery, error) {
-	if _, dead := deadLetterOf(name); dead {
-		return g.openEmbedded(ctx, name, deadLetterBytes(g.stores.maxBytes))
+func (g *Gateway) openDelivery(ctx context.Context, name string, cfg *StreamConfig) (delivery, error) {
+	if err := g.fits(name, cfg); err != nil {
+		return delivery{}, err
 	}
-	cfg := g.cfg.Backends[backend]
-	if cfg.Webhook != nil {
-		return g.openWebhook(name, backend, cfg.Webhook)
+	if b := g.bus(name, cfg.Backend); b != nil {
+		return b.open(ctx, name, g.folder.id, cfg.Partitions.Max, g.log)
 	}
-	return g.openEmbedded(ctx, name, g.stores.maxBytes/maxStreams)
-}
-
-func (g *Gateway) openEmbedded(ctx context.Context, name string, maxBytes int64) (delivery, error) {
-	b, err := jetstream.Open(ctx, g.stores.writer, jetstream.Config{Stream: name, Gateway: g.folder.id, MaxBytes: maxBytes}, g.log)
-	if err != nil {
-		return delivery{}, fmt.Errorf("open backend: %w", err)
-	}
-	return delivery{Backend: b, Err: b.Err, close: func() {}, maxRun: b.MaxRun(), stored: true}, nil
+	return g.openWebhook(name, cfg.Backend, g.cfg.Backends[cfg.Backend].Webhook)
 }
 
 func (g *Gateway) openWebhook(name, backend string, cfg *WebhookConfig) (delivery, error) {

@@ -31,10 +31,6 @@ func deadLetterConfig() StreamConfig {
 	return StreamConfig{Partitions: PartitionsConfig{Max: 1}}.withDefaults()
 }
 
-// deadLetterBytes is what each dead letter may hold, beside max_bytes for the streams: an eighth of a stream's share, and
-// no less than two of the largest events.
-func deadLetterBytes(maxBytes int64) int64 { return max(maxBytes/maxStreams/8, 2*maxPayload) }
-
 // openDeadLetter returns a dead letter, and makes it on first use.
 func (g *Gateway) openDeadLetter(ctx context.Context, name string) (*stream, error) {
 	if s, ok := (*g.streams.Load())[name]; ok {

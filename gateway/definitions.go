@@ -54,6 +54,9 @@ func (g *Gateway) SetStream(ctx context.Context, name string, doc json.RawMessag
 	if err := g.cfg.knowsBackend(cfg.Backend); err != nil {
 		return admin.Definition{}, false, event.Problemf(event.BadConfiguration, "%v", err)
 	}
+	if err := g.fits(name, &cfg); err != nil {
+		return admin.Definition{}, false, err
+	}
 	s, err := g.find(name)
 	if err == nil {
 		return s.definitionAfter(g.redefine(ctx, s, cfg, when))

@@ -94,6 +94,12 @@ func (g *Gateway) Run(ctx context.Context) error {
 	adminDone := make(chan struct{})
 	go func() { defer close(adminDone); g.failures.add(g.admin.Run(group)); interrupt() }()
 
+	keeping, rest := context.WithCancel(group)
+	var keepers sync.WaitGroup
+	for _, b := range g.stores.buses {
+		keepers.Go(func() { b.keeper.Run(keeping) })
+	}
+
 	g.accepting.Store(true)
 	if err := g.announce(); err != nil {
 		g.failures.add(err)
@@ -102,6 +108,8 @@ func (g *Gateway) Run(ctx context.Context) error {
 	<-serving.Done()
 	g.stop()
 	<-adminDone
+	rest()
+	keepers.Wait()
 	return g.failures.err()
 }
 

@@ -54,9 +54,6 @@ func (g *Gateway) Dependencies() []admin.Dependency {
 		delivery = "stream " + name.(string) + " did not start: " + b.(*brokenStream).err.Error()
 		return false
 	})
-	if delivery == "" && !g.stores.writer.IsConnected() {
-		delivery = "no connection to the embedded JetStream; restart the gateway"
-	}
 	steering := g.health.set("control", "") // events are taken without it
 	steering.Detail = g.stores.control.note
 	return []admin.Dependency{

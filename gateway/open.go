@@ -32,6 +32,11 @@ func (g *Gateway) open(ctx context.Context) (err error) {
 	if err := g.listen(); err != nil {
 		return err
 	}
+	for _, b := range g.stores.buses { // what its configuration says now is in force before streams are opened
+		if err := b.keeper.Look(ctx); err != nil {
+			return fmt.Errorf("backend %s (%s): %w", b.name, b.where, err)
+		}
+	}
 	return g.openStreams(ctx)
 }
 
@@ -53,7 +58,7 @@ func (g *Gateway) newParts() (err error) {
 		return err
 	}
 	g.admin, err = admin.New(admin.Config{Listen: g.cfg.Admin.Listen, Hosts: g.cfg.Admin.Hosts, Build: g.deps.Build},
-		admin.Deps{Health: g, Streams: g, Routing: g, Chains: g, Plugins: g, Events: g, Metrics: g.metrics, Log: g.log})
+		admin.Deps{Health: g, Streams: g, Routing: g, Chains: g, Plugins: g, Events: g, Purger: g, Metrics: g.metrics, Log: g.log})
 	return err
 }
 

@@ -76,7 +76,7 @@ func (g *Gateway) read(ctx context.Context, q admin.Query, visit func(*jetstream
 	if s == nil {
 		return visit(nil)
 	}
-	if !s.delivery.stored {
+	if s.delivery.bus == nil {
 		return event.Problemf(event.NotReadable, "stream %s goes to %s, which cannot be read back from here", s.name, s.current.Load().config.Backend)
 	}
 	query := jetstream.Query{Stream: q.Stream, Follow: q.Follow}
@@ -84,16 +84,16 @@ func (g *Gateway) read(ctx context.Context, q admin.Query, visit func(*jetstream
 		query.Partition = &q.Partition
 	}
 	if q.Now {
-		state, err := g.stores.reader.State(ctx, q.Stream)
+		state, err := s.delivery.bus.reader.State(ctx, q.Stream)
 		if err != nil {
 			return readProblem(err)
 		}
-		query.From = state.Last + 1
+		query.After = state.Ends
 	}
 	if err := visit(nil); err != nil {
 		return err
 	}
-	return readProblem(g.stores.reader.Read(ctx, query, func(m jetstream.Message) error {
+	return readProblem(s.delivery.bus.reader.Read(ctx, query, func(m jetstream.Message) error {
 		if m.Last != 0 && m.Last < q.Number {
 			return nil
 		}

@@ -2,14 +2,16 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"path/filepath"
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/headgate-io/headgate/forward/jetstream"
 	"github.com/headgate-io/headgate/internal/natsd"
+	"github.com/headgate-io/headgate/internal/settings"
 )
 
 const (
@@ -19,14 +21,12 @@ const (
 	defaultMaxBytes = 10 << 30
 )
 
-// stores are the two embedded servers: one for events, one for control, so that neither can fill up the other.
+// stores are the two embedded servers, one for events and one for control, so that neither can fill up the other, and
+// the connections to the servers of other backends.
 type stores struct {
-	events   *natsd.Server
-	writer   *nats.Conn
-	reader   *jetstream.Reader // on a connection of its own, so that publishing does not wait behind reading
-	readConn *nats.Conn
-	maxBytes int64 // of all streams of events together
-	control  *controlStore
+	events  *natsd.Server
+	control *controlStore
+	buses   map[string]*bus // by backend, the embedded one among them
 }
 
 func openStores(ctx context.Context, f *folder, cfg Config, log *slog.Logger) (s *stores, err error) {
@@ -36,47 +36,81 @@ func openStores(ctx context.Context, f *folder, cfg Config, log *slog.Logger) (s
 			s.close()
 		}
 	}()
-	if s.maxBytes, err = eventBytes(f, cfg); err != nil {
-		return s, err
-	}
-	// The server counts reservations, of which each stream makes one: room for all of them and the server's own.
-	s.events, err = natsd.Start(ctx, natsd.Config{
-		Name: "headgate-" + f.id, Dir: f.file("jetstream"), MaxStore: s.maxBytes + s.maxBytes/16 + maxStreams*deadLetterBytes(s.maxBytes), MaxPayload: maxPayload,
-	}, log)
-	if err != nil {
-		return s, err
-	}
 	if s.control, err = openControl(ctx, f, log); err != nil {
 		return s, fmt.Errorf("open control store: %w", err)
 	}
-	if s.writer, err = s.events.Connect("forward"); err != nil {
+	if s.buses, err = dialBuses(ctx, cfg, log); err != nil {
 		return s, err
 	}
-	if s.readConn, err = s.events.Connect("read"); err != nil {
-		return s, err
-	}
-	s.reader, err = jetstream.NewReader(s.readConn)
-	return s, err
+	return s, s.openLocal(ctx, f, cfg, log)
 }
 
-// eventBytes returns how much the embedded backend may hold: as configured, else 10 GiB or half of what is free.
-func eventBytes(f *folder, cfg Config) (int64, error) {
-	if local := cfg.Backends[LocalBackend].JetStream; local != nil && local.MaxBytes > 0 {
+// openLocal starts the embedded backend.
+func (s *stores) openLocal(ctx context.Context, f *folder, cfg Config, log *slog.Logger) error {
+	local := JetStreamConfig{Embedded: true}
+	if c := cfg.Backends[LocalBackend].JetStream; c != nil {
+		local = *c
+	}
+	maxBytes, err := eventBytes(f, local)
+	if err != nil {
+		return err
+	}
+	local.MaxBytes = settings.Bytes(maxBytes)
+	// The server counts what its streams may hold at most, which the keeper keeps below max_bytes; and a little of its own.
+	s.events, err = natsd.Start(ctx, natsd.Config{
+		Name: "headgate-" + f.id, Dir: f.file("jetstream"), MaxStore: maxBytes + maxBytes/16, MaxPayload: maxPayload,
+	}, log)
+	if err != nil {
+		return err
+	}
+	var conns []*nats.Conn
+	for _, name := range []string{"forward", "read"} {
+		nc, err := s.events.Connect(name)
+		if err != nil {
+			return err
+		}
+		conns = append(conns, nc)
+	}
+	s.buses[LocalBackend], err = newBus(LocalBackend, "embedded", &local, conns, log)
+	return err
+}
+
+// eventBytes returns how much the embedded backend may hold: as configured, else 10 GiB or half of what is free or its own.
+func eventBytes(f *folder, local JetStreamConfig) (int64, error) {
+	if local.MaxBytes > 0 {
 		return int64(local.MaxBytes), nil
 	}
 	free, err := freeBytes(f.path)
 	if err != nil {
 		return 0, fmt.Errorf("read free space of %s: %w", filepath.Clean(f.path), err)
 	}
-	return min(defaultMaxBytes, free/2), nil
+	own, err := folderBytes(f.file("jetstream"))
+	if err != nil {
+		return 0, err
+	}
+	return min(defaultMaxBytes, (free+own)/2), nil
+}
+
+// folderBytes adds up the files below a folder, which may be missing.
+func folderBytes(path string) (sum int64, err error) {
+	err = filepath.WalkDir(path, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			sum += info.Size()
+		}
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return sum, err
 }
 
 func (s *stores) close() {
-	for _, c := range []*nats.Conn{s.writer, s.readConn} {
-		if c != nil {
-			c.Close()
-		}
-	}
+	closeBuses(s.buses)
 	if s.events != nil {
 		s.events.Close()
 	}

@@ -81,7 +81,7 @@ func (g *Gateway) openStream(ctx context.Context, name string, def *definition) 
 	if err != nil {
 		return nil, err
 	}
-	to, err := g.openDelivery(ctx, name, def.config.Backend)
+	to, err := g.openDelivery(ctx, name, &def.config)
 	if err != nil {
 		return nil, err
 	}

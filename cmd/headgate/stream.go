@@ -13,6 +13,7 @@ func newStreamCommand() *cobra.Command {
 		newStreamListCommand(at),
 		newStreamShowCommand(at),
 		newStreamSetCommand(at),
+		newStreamPurgeCommand(at),
 		newStreamDeleteCommand(at),
 	)
 	return cmd

@@ -88,3 +88,16 @@ func TestStreamSetRefused(t *testing.T) {
 	command(t, "", "stream", "set", "web", "key.json.more=1").expect(t, 2, "key.json has a value")
 	command(t, "", "stream", "set", "web", "key=[").expect(t, 2, "is not YAML")
 }
+
+func TestStreamPurge(t *testing.T) {
+	s := scripted(t, reply{status: 200, body: `{"purged_runs":12}`})
+	if r := command(t, "", "stream", "purge", "web", "--older-than", "7d").expect(t, 0); !strings.Contains(r.out, "12 runs removed") {
+		t.Errorf("%s", r.out)
+	}
+	command(t, "", "stream", "purge", "web", "--keep", "0").expect(t, 0)
+	if q := s.requests; q[0].method != "POST" || q[0].path != "/v1/streams/web/purge" || string(q[0].body) != `{"older_than":"7d"}` || string(q[1].body) != `{"keep":0}` {
+		t.Errorf("%+v", q)
+	}
+	command(t, "", "stream", "purge", "web").expect(t, 2)
+	command(t, "", "stream", "purge", "web", "--keep", "1", "--older-than", "7d").expect(t, 2)
+}

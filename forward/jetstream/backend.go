@@ -15,6 +15,7 @@ import (
 type lane struct {
 	partition int32
 	subject   string
+	store     string // name of the JetStream stream
 
 	known bool   // last and seq are from the stream
 	last  uint64 // number of the last event stored, 0 for none
@@ -29,7 +30,10 @@ func (b *Backend) lane(partition int32) *lane {
 	defer b.mu.Unlock()
 	l := b.lanes[partition]
 	if l == nil {
-		l = &lane{partition: partition, subject: Subject(b.cfg.Stream, partition, b.cfg.Gateway)}
+		l = &lane{
+			partition: partition, subject: Subject(b.cfg.Stream, partition, b.cfg.Gateway),
+			store: storeName(b.cfg.Stream, int(partition)%b.cfg.Streams),
+		}
 		b.lanes[partition] = l
 	}
 	return l
@@ -50,7 +54,7 @@ func (b *Backend) Resume(ctx context.Context, partition int32) (last uint64, err
 }
 
 func (b *Backend) resume(ctx context.Context, l *lane) error {
-	m, err := b.lastOf(ctx, l.subject)
+	m, err := b.lastOf(ctx, l)
 	if errors.Is(err, js.ErrMsgNotFound) {
 		l.known = true
 		return nil
@@ -105,6 +109,9 @@ func (b *Backend) publish(ctx context.Context, l *lane, run *forward.Run) error 
 		err = errDuplicateID
 	}
 	if definite(err) {
+		if isFull(err) {
+			b.cfg.OnFull()
+		}
 		return err
 	}
 	l.unsure = true

@@ -63,7 +63,7 @@ func (b *Backend) settle(ctx context.Context, l *lane, run *forward.Run) (stored
 
 // settleNext judges the message that follows the last one known to be ours.
 func (b *Backend) settleNext(ctx context.Context, l *lane, run *forward.Run) (stored bool, err error) {
-	m, err := b.next(ctx, l.subject, l.seq+1)
+	m, err := b.next(ctx, l, l.seq+1)
 	switch {
 	case err != nil:
 		return false, err
@@ -80,7 +80,7 @@ func (b *Backend) settleNext(ctx context.Context, l *lane, run *forward.Run) (st
 // lane starts its chain again (the numbers go on). A lane that ends earlier is a stream restored from an older
 // state, which is not for us to judge.
 func (b *Backend) settleEnd(ctx context.Context, l *lane) error {
-	m, err := b.lastOf(ctx, l.subject)
+	m, err := b.lastOf(ctx, l)
 	switch {
 	case errors.Is(err, js.ErrMsgNotFound):
 		if l.seq != 0 {
@@ -109,12 +109,12 @@ func (b *Backend) stop(l *lane, why *ChainError) error {
 	return why
 }
 
-func (b *Backend) next(ctx context.Context, subject string, from uint64) (Message, error) {
-	return b.get(ctx, getRequest{Seq: from, Next: subject})
+func (b *Backend) next(ctx context.Context, l *lane, from uint64) (Message, error) {
+	return b.get(ctx, l.store, getRequest{Seq: from, Next: l.subject})
 }
 
-func (b *Backend) lastOf(ctx context.Context, subject string) (Message, error) {
-	return b.get(ctx, getRequest{Last: subject})
+func (b *Backend) lastOf(ctx context.Context, l *lane) (Message, error) {
+	return b.get(ctx, l.store, getRequest{Last: l.subject})
 }
 
 // getRequest asks a stream's leader for one message (NATS ADR-31: STREAM.MSG.GET).
@@ -136,14 +136,14 @@ type getAnswer struct {
 }
 
 // get asks the leader; the client library would use a direct get, which any replica answers.
-func (b *Backend) get(ctx context.Context, req getRequest) (Message, error) {
+func (b *Backend) get(ctx context.Context, store string, req getRequest) (Message, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.Timeout)
 	defer cancel()
 	body, err := json.Marshal(req)
 	if err != nil {
 		return Message{}, err
 	}
-	reply, err := b.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+StreamName(b.cfg.Stream), body)
+	reply, err := b.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+store, body)
 	if err != nil {
 		return Message{}, err
 	}

@@ -106,7 +106,7 @@ func reason(err error) string {
 		return "chain"
 	case errors.Is(err, js.ErrNoStreamResponse), errors.Is(err, nats.ErrNoResponders), isCode(err, js.JSErrCodeStreamNotFound):
 		return "no_stream"
-	case errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrDisconnected), errors.Is(err, nats.ErrConnectionDraining):
+	case errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrDisconnected), errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrConnectionDraining):
 		return "connection"
 	}
 	return "error"

@@ -47,7 +47,7 @@ func newRig(t testing.TB, dir string, maxBytes int64) *rig {
 	if r.side, err = js.New(r.connect()); err != nil {
 		t.Fatal(err)
 	}
-	if r.reader, err = jetstream.NewReader(r.connect()); err != nil {
+	if r.reader, err = jetstream.NewReader(r.connect(), 1); err != nil {
 		t.Fatal(err)
 	}
 	r.backend = r.open(maxBytes)
@@ -189,22 +189,22 @@ func TestMessagesHaveTheDocumentedHeaders(t *testing.T) {
 func TestOpenMakesTheDocumentedStream(t *testing.T) {
 	r := newRig(t, t.TempDir(), 1<<20)
 	r.send(newRun(0, 1, 1000))
-	r.open(2 << 10) // less than it holds
+	r.open(2 << 10) // an existing stream keeps its size
 	stream, err := r.side.Stream(t.Context(), "HEADGATE_web")
 	if err != nil {
 		t.Fatal(err)
 	}
 	info := stream.CachedInfo()
 	c := info.Config
-	if c.Storage != js.FileStorage || c.Discard != js.DiscardNew || c.MaxBytes != 2<<10 || !c.AllowMsgTTL || !c.AllowDirect ||
+	if c.Storage != js.FileStorage || c.Discard != js.DiscardNew || c.MaxBytes != 1<<20 || !c.AllowMsgTTL || !c.AllowDirect ||
 		c.MaxAge != 0 || c.Duplicates.Minutes() != 2 || fmt.Sprint(c.Subjects) != "[headgate.web.*.*]" {
 		t.Errorf("stream %+v", c)
 	}
 	if info.State.Msgs != 1 {
-		t.Errorf("shrinking left %d messages of 1", info.State.Msgs)
+		t.Errorf("%d messages of 1", info.State.Msgs)
 	}
 	state, err := r.reader.State(t.Context(), "web")
-	if err != nil || state.Messages != 1 || state.Last != 1 || state.MaxBytes != 2<<10 {
+	if err != nil || state.Messages != 1 || state.Ends[0] != 1 || state.MaxBytes != 1<<20 {
 		t.Errorf("state %+v, %v", state, err)
 	}
 }
@@ -219,7 +219,8 @@ func TestOpenRefusesWhatDoesNotFit(t *testing.T) {
 	r.send(newRun(0, 1, 1))
 	for _, cfg := range []jetstream.Config{
 		{Stream: "a.b", Gateway: gateway, MaxBytes: 1}, {Stream: "", Gateway: gateway, MaxBytes: 1},
-		{Stream: "a", Gateway: "*", MaxBytes: 1}, {Stream: "a", Gateway: gateway},
+		{Stream: "a", Gateway: "*", MaxBytes: 1}, {Stream: "a", Gateway: gateway, MaxBytes: -1},
+		{Stream: "a", Gateway: gateway, Streams: 3, Partitions: 2},
 	} {
 		if _, err := jetstream.Open(t.Context(), r.conn, cfg, quiet); err == nil {
 			t.Errorf("%+v was accepted", cfg)

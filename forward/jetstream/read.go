@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -31,69 +32,139 @@ const (
 // Query says what to read of a stream.
 type Query struct {
 	Stream    string
-	Partition *int32 // nil: all
-	From      uint64 // first Message.Seq wanted; 0: the start
-	Now       bool   // only what is stored from now on; From is not looked at
-	Limit     int    // most messages to read; 0: no limit
-	Follow    bool   // go on with what is stored later, until ctx ends; else up to what is stored now
+	Partition *int32   // nil: all
+	After     []uint64 // only what is stored behind these State.Ends; nil: from the start
+	Now       bool     // only what is stored from now on; After is not looked at
+	Limit     int      // most messages to read; 0: no limit
+	Follow    bool     // go on with what is stored later, until ctx ends; else up to what is stored now
 }
 
 // State is what a stream holds, markers included.
 type State struct {
 	Messages, Bytes uint64
-	MaxBytes        int64
-	First, Last     uint64 // Message.Seq of the oldest and the newest message
+	MaxBytes        int64    // 0: no bound
+	Ends            []uint64 // Message.Seq of the newest message of each JetStream stream that it is spread over
 }
 
 // Reader reads streams back, whichever gateway wrote them. It may be used concurrently; give it a connection of
 // its own, so that publishing does not wait behind what is read.
-type Reader struct{ js js.JetStream }
+type Reader struct {
+	js     js.JetStream
+	spread int
+}
 
-// NewReader returns a reader over nc.
-func NewReader(nc *nats.Conn) (*Reader, error) {
+// NewReader returns a reader over nc of streams that are each spread over so many JetStream streams.
+func NewReader(nc *nats.Conn, spread int) (*Reader, error) {
 	api, err := js.New(nc)
 	if err != nil {
 		return nil, fmt.Errorf("read streams: %w", err)
 	}
-	return &Reader{js: api}, nil
+	return &Reader{js: api, spread: spread}, nil
 }
 
 // State returns what a stream holds now, or ErrNoStream.
-func (r *Reader) State(ctx context.Context, stream string) (State, error) {
-	s, err := r.stream(ctx, stream)
-	if err != nil {
-		return State{}, err
+func (r *Reader) State(ctx context.Context, stream string) (sum State, err error) {
+	for k := range r.spread {
+		s, err := r.stream(ctx, stream, k)
+		if err != nil {
+			return State{}, err
+		}
+		info := s.CachedInfo()
+		sum.Messages, sum.Bytes = sum.Messages+info.State.Msgs, sum.Bytes+info.State.Bytes
+		sum.MaxBytes += max(0, info.Config.MaxBytes)
+		sum.Ends = append(sum.Ends, info.State.LastSeq)
 	}
-	info := s.CachedInfo()
-	return State{
-		Messages: info.State.Msgs, Bytes: info.State.Bytes, MaxBytes: info.Config.MaxBytes,
-		First: info.State.FirstSeq, Last: info.State.LastSeq,
-	}, nil
+	return sum, nil
 }
 
-func (r *Reader) stream(ctx context.Context, name string) (js.Stream, error) {
+func (r *Reader) stream(ctx context.Context, name string, k int) (js.Stream, error) {
 	if !streamToken.MatchString(name) {
 		return nil, fmt.Errorf("%q: %w", name, ErrNoStream)
 	}
-	s, err := r.js.Stream(ctx, StreamName(name))
+	s, err := r.js.Stream(ctx, storeName(name, k))
 	if errors.Is(err, js.ErrStreamNotFound) {
 		return nil, fmt.Errorf("%s: %w", name, ErrNoStream)
 	}
 	return s, err
 }
 
-// Read calls yield with the messages asked for, in the order in which the stream stored them, and returns the
-// first error of yield, nil for Stop; the end of ctx is ctx's error. SEAL markers are left out.
+// Read calls yield with the messages asked for, one at a time and those of a lane in their order, and returns the first
+// error of yield, nil for Stop; the end of ctx is ctx's error. SEAL markers are left out. A stream that is not spread
+// comes in the order in which it was stored.
 func (r *Reader) Read(ctx context.Context, q Query, yield func(Message) error) error {
-	s, err := r.stream(ctx, q.Stream)
+	yield = bounded(yield, q.Limit)
+	var err error
+	switch {
+	case r.spread == 1:
+		err = r.readShare(ctx, q, 0, yield)
+	case q.Partition != nil:
+		err = r.readShare(ctx, q, int(*q.Partition)%r.spread, yield)
+	default:
+		err = r.readAll(ctx, q, yield)
+	}
+	if errors.Is(err, Stop) {
+		return nil
+	}
+	return err
+}
+
+// bounded ends a read after so many messages; 0 for no limit.
+func bounded(yield func(Message) error, limit int) func(Message) error {
+	n := 0
+	return func(m Message) error {
+		if err := yield(m); err != nil {
+			return err
+		}
+		if n++; n == limit {
+			return Stop
+		}
+		return nil
+	}
+}
+
+// readAll reads the shares of a stream at the same time, and yields under a lock. A lane lies in one share, so its order
+// is kept. The first error ends the others.
+func (r *Reader) readAll(ctx context.Context, q Query, yield func(Message) error) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var turn sync.Mutex
+	var all sync.WaitGroup
+	for k := range r.spread {
+		all.Go(func() {
+			end := r.readShare(ctx, q, k, func(m Message) error {
+				turn.Lock()
+				defer turn.Unlock()
+				if ctx.Err() != nil { // another share has ended the reading
+					return ctx.Err()
+				}
+				return yield(m)
+			})
+			turn.Lock()
+			defer turn.Unlock()
+			if end != nil && err == nil {
+				err = end
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	return err
+}
+
+func (r *Reader) readShare(ctx context.Context, q Query, k int, yield func(Message) error) error {
+	s, err := r.stream(ctx, q.Stream, k)
 	if err != nil {
 		return fmt.Errorf("read stream: %w", err)
 	}
+	from := uint64(0)
+	if k < len(q.After) {
+		from = q.After[k] + 1
+	}
 	end := s.CachedInfo().State.LastSeq
-	if !q.Follow && (q.Now || q.From > end || end == 0) {
+	if !q.Follow && (q.Now || from > end || end == 0) {
 		return nil
 	}
-	consumer, err := s.OrderedConsumer(ctx, consumerConfig(q))
+	consumer, err := s.OrderedConsumer(ctx, consumerConfig(q, from))
 	if err != nil {
 		return fmt.Errorf("read stream %s: %w", q.Stream, err)
 	}
@@ -107,20 +178,17 @@ func (r *Reader) Read(ctx context.Context, q Query, yield func(Message) error) e
 	defer messages.Stop()
 	defer context.AfterFunc(ctx, messages.Stop)()
 
-	w := walk{query: q, end: end, pending: func() (uint64, error) {
+	w := walk{follow: q.Follow, end: end, pending: func() (uint64, error) {
 		info, err := consumer.Info(ctx)
 		if err != nil {
 			return 0, err
 		}
 		return info.NumPending, nil
 	}}
-	if err := w.run(ctx, messages, yield); err != nil && !errors.Is(err, Stop) {
-		return err
-	}
-	return nil
+	return w.run(ctx, messages, yield)
 }
 
-func consumerConfig(q Query) js.OrderedConsumerConfig {
+func consumerConfig(q Query, from uint64) js.OrderedConsumerConfig {
 	partition := "*"
 	if q.Partition != nil {
 		partition = fmt.Sprint(*q.Partition)
@@ -133,21 +201,21 @@ func consumerConfig(q Query) js.OrderedConsumerConfig {
 	switch {
 	case q.Now:
 		cfg.DeliverPolicy = js.DeliverNewPolicy
-	case q.From > 0:
-		cfg.DeliverPolicy, cfg.OptStartSeq = js.DeliverByStartSequencePolicy, q.From
+	case from > 0:
+		cfg.DeliverPolicy, cfg.OptStartSeq = js.DeliverByStartSequencePolicy, from
 	}
 	return cfg
 }
 
-// walk is one Read on its way.
+// walk is the reading of one share on its way.
 type walk struct {
-	query   Query
+	follow  bool
 	end     uint64 // last sequence when it began
 	pending func() (uint64, error)
 }
 
 func (w *walk) run(ctx context.Context, messages js.MessagesContext, yield func(Message) error) error {
-	for n := 0; ; {
+	for {
 		msg, err := w.next(ctx, messages)
 		if err != nil || msg == nil {
 			return err
@@ -156,7 +224,7 @@ func (w *walk) run(ctx context.Context, messages js.MessagesContext, yield func(
 		if err != nil {
 			return err
 		}
-		if !w.query.Follow && meta.Sequence.Stream > w.end {
+		if !w.follow && meta.Sequence.Stream > w.end {
 			return nil
 		}
 		m := parse(msg.Subject(), msg.Headers(), msg.Data()).at(meta.Sequence.Stream, meta.Timestamp)
@@ -164,11 +232,8 @@ func (w *walk) run(ctx context.Context, messages js.MessagesContext, yield func(
 			if err := yield(m); err != nil {
 				return err
 			}
-			if n++; n == w.query.Limit {
-				return nil
-			}
 		}
-		if !w.query.Follow && (meta.NumPending == 0 || m.Seq == w.end) {
+		if !w.follow && (meta.NumPending == 0 || m.Seq == w.end) {
 			return nil
 		}
 	}
@@ -178,7 +243,7 @@ func (w *walk) run(ctx context.Context, messages js.MessagesContext, yield func(
 func (w *walk) next(ctx context.Context, messages js.MessagesContext) (js.Msg, error) {
 	for {
 		wait := js.NextContext(ctx)
-		if !w.query.Follow {
+		if !w.follow {
 			wait = js.NextMaxWait(idle)
 		}
 		msg, err := messages.Next(wait)

@@ -31,13 +31,13 @@ func TestReadSelects(t *testing.T) {
 		want  string
 	}{
 		{jetstream.Query{}, "[1 2 3 4 5 6]"},
-		{jetstream.Query{From: 4}, "[4 5 6]"},
-		{jetstream.Query{From: 7}, "[]"},
+		{jetstream.Query{After: []uint64{3}}, "[4 5 6]"},
+		{jetstream.Query{After: []uint64{6}}, "[]"},
 		{jetstream.Query{Now: true}, "[]"},
 		{jetstream.Query{Limit: 2}, "[1 2]"},
-		{jetstream.Query{From: 3, Limit: 2}, "[3 4]"},
+		{jetstream.Query{After: []uint64{2}, Limit: 2}, "[3 4]"},
 		{jetstream.Query{Partition: &one}, "[2 4 6]"},
-		{jetstream.Query{Partition: &one, From: 3, Limit: 1}, "[4]"},
+		{jetstream.Query{Partition: &one, After: []uint64{2}, Limit: 1}, "[4]"},
 		{jetstream.Query{Partition: &two}, "[]"},
 		{jetstream.Query{Limit: 6, Follow: true}, "[1 2 3 4 5 6]"},
 	} {

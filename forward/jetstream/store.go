@@ -8,25 +8,28 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"reflect"
-	"regexp"
-	"strings"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	js "github.com/nats-io/nats.go/jetstream"
-
-	"github.com/headgate-io/headgate/event"
 )
 
-// Config says which stream a backend writes and as which gateway. Stream, Gateway and MaxBytes are required.
+// Config says which stream a backend writes and as which gateway. Stream and Gateway are required.
 type Config struct {
 	Stream   string
 	Gateway  string        // this gateway's id; no other process may write under it
-	MaxBytes int64         // what the stream may hold; full, it refuses what is new
+	MaxBytes int64         // what each JetStream stream that is made may hold; full, it refuses what is new. 0: no bound. Existing ones keep theirs
 	Replicas int           // 0: one
 	Timeout  time.Duration // of one publish or read; 0: 10 s
+
+	OnFull func() // called when a stream was found full; must not block. nil: nothing
+
+	Streams    int // JetStream streams that the partitions are spread over, which cannot be changed later; 0: one
+	Partitions int // of the stream; needed with more than one
 }
 
 const (
@@ -38,26 +41,6 @@ const (
 	// runHeadroom is left for subject and headers in a message of the largest size.
 	runHeadroom = 64 << 10
 )
-
-// token is what a gateway may be called, so that it is one token of a subject; streamToken likewise, or two for the
-// dead letter of a stream. A stream's own subjects have two tokens behind its name, so that the two never overlap.
-var (
-	token       = regexp.MustCompile(`^[0-9A-Za-z_-]{1,64}$`)
-	streamToken = regexp.MustCompile(`^[0-9A-Za-z_-]{1,64}(` + regexp.QuoteMeta(event.DeadLetterSuffix) + `)?$`)
-)
-
-// StreamName returns the name of the JetStream stream that holds a stream: HEADGATE_web, HEADGATE_web_DEADLETTER.
-func StreamName(stream string) string {
-	if of, ok := strings.CutSuffix(stream, event.DeadLetterSuffix); ok {
-		return "HEADGATE_" + of + "_DEADLETTER"
-	}
-	return "HEADGATE_" + stream
-}
-
-// Subject returns the subject of a lane.
-func Subject(stream string, partition int32, gateway string) string {
-	return fmt.Sprintf("headgate.%s.%d.%s", stream, partition, gateway)
-}
 
 // Backend writes one stream. It implements forward.Backend.
 type Backend struct {
@@ -71,29 +54,48 @@ type Backend struct {
 	alarm error           // of all stopped lanes
 }
 
-// Open creates the stream, or brings an existing one to cfg, and returns its backend. An existing stream that
-// holds more than cfg.MaxBytes keeps all it has and takes nothing new.
+// Open creates the stream, or brings an existing one to cfg, and returns its backend.
 func Open(ctx context.Context, nc *nats.Conn, cfg Config, log *slog.Logger) (*Backend, error) {
-	if !streamToken.MatchString(cfg.Stream) || !token.MatchString(cfg.Gateway) || cfg.MaxBytes <= 0 {
-		return nil, fmt.Errorf("open stream %q of gateway %q: bad name or no size", cfg.Stream, cfg.Gateway)
+	if !streamToken.MatchString(cfg.Stream) || !token.MatchString(cfg.Gateway) || cfg.MaxBytes < 0 {
+		return nil, fmt.Errorf("open stream %q of gateway %q: bad name or size", cfg.Stream, cfg.Gateway)
 	}
 	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
-	cfg.Replicas = cmp.Or(cfg.Replicas, 1)
+	if cfg.OnFull == nil {
+		cfg.OnFull = func() {}
+	}
+	cfg.Replicas, cfg.Streams = cmp.Or(cfg.Replicas, 1), cmp.Or(cfg.Streams, 1)
+	if cfg.Streams > 1 && cfg.Streams > cfg.Partitions {
+		return nil, fmt.Errorf("open stream %s: its %d partitions cannot be spread over %d streams", cfg.Stream, cfg.Partitions, cfg.Streams)
+	}
 	api, err := js.New(nc, js.WithDefaultTimeout(cfg.Timeout))
 	if err != nil {
 		return nil, fmt.Errorf("open stream %s: %w", cfg.Stream, err)
 	}
 	log = log.With("stream", cfg.Stream)
-	if err := ensure(ctx, api, cfg, log); err != nil {
-		return nil, fmt.Errorf("open stream %s: %w", cfg.Stream, err)
+	for k := range cfg.Streams {
+		if err := ensure(ctx, api, cfg, k); err != nil {
+			return nil, fmt.Errorf("open stream %s: %w", storeName(cfg.Stream, k), err)
+		}
 	}
 	return &Backend{cfg: cfg, nc: nc, js: api, log: log, lanes: make(map[int32]*lane)}, nil
 }
 
-func ensure(ctx context.Context, api js.JetStream, cfg Config, log *slog.Logger) error {
-	stream, err := api.Stream(ctx, StreamName(cfg.Stream))
+// SpreadError says that a stream was made to be spread over another number of streams, so that lanes would lose their
+// chains.
+type SpreadError struct {
+	Stream       string
+	Found, Asked string
+}
+
+// Error names both numbers.
+func (e *SpreadError) Error() string {
+	return fmt.Sprintf("%s was made with streams: %s and cannot go on with %s; set it back, or use another stream", e.Stream, e.Found, e.Asked)
+}
+
+func ensure(ctx context.Context, api js.JetStream, cfg Config, k int) error {
+	stream, err := api.Stream(ctx, storeName(cfg.Stream, k))
 	if errors.Is(err, js.ErrStreamNotFound) {
-		if _, err = api.CreateStream(ctx, definition(js.StreamConfig{}, cfg)); isFull(err) {
+		if _, err = api.CreateStream(ctx, definition(js.StreamConfig{MaxBytes: cfg.MaxBytes}, cfg, k)); isFull(err) {
 			return errors.Join(ErrFull, err)
 		}
 		return err
@@ -102,32 +104,41 @@ func ensure(ctx context.Context, api js.JetStream, cfg Config, log *slog.Logger)
 		return err
 	}
 	info := stream.CachedInfo()
-	want := definition(info.Config, cfg)
+	asked := strconv.Itoa(cfg.Streams)
+	if found := cmp.Or(info.Config.Metadata[spreadKey], "1"); found != asked {
+		return &SpreadError{Stream: info.Config.Name, Found: found, Asked: asked}
+	}
+	want := definition(info.Config, cfg, k)
 	if reflect.DeepEqual(want, info.Config) {
 		return nil
 	}
-	if _, err = api.UpdateStream(ctx, want); isFull(err) {
-		log.WarnContext(ctx, "stream keeps its size, the server has no room for the new one",
-			"max_bytes", info.Config.MaxBytes, "wanted", want.MaxBytes)
-		return nil
-	}
+	_, err = api.UpdateStream(ctx, want)
 	return err
 }
 
-// definition sets what we decide of a stream and leaves an operator's placement and the like alone. There is no
-// MaxAge: messages go by our own purge, which keeps the last one of each lane.
-func definition(c js.StreamConfig, cfg Config) js.StreamConfig {
-	c.Name = StreamName(cfg.Stream)
-	c.Subjects = []string{fmt.Sprintf("headgate.%s.*.*", cfg.Stream)}
+// spreadKey is where a JetStream stream says over how many its stream is spread; absent on those that are alone.
+const spreadKey = "headgate.streams"
+
+// definition sets what we decide of a stream and leaves its size, an operator's placement and the like alone. There is
+// no MaxAge: messages go by our own purge, which keeps the last one of each lane.
+func definition(c js.StreamConfig, cfg Config, k int) js.StreamConfig {
+	c.Name = storeName(cfg.Stream, k)
+	c.Subjects = subjects(cfg, k)
 	c.Storage = js.FileStorage
 	c.Retention = js.LimitsPolicy
 	c.Discard = js.DiscardNew // an update to fewer bytes drops nothing either
-	c.MaxBytes = cfg.MaxBytes
 	c.MaxAge = 0
 	c.Replicas = cfg.Replicas
 	c.Duplicates = duplicateWindow
 	c.AllowMsgTTL = true // for SEAL markers, which say that they never expire
 	c.AllowDirect = true
+	if cfg.Streams > 1 {
+		c.Metadata = maps.Clone(c.Metadata)
+		if c.Metadata == nil {
+			c.Metadata = map[string]string{}
+		}
+		c.Metadata[spreadKey] = strconv.Itoa(cfg.Streams)
+	}
 	return c
 }
 

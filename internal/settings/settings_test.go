@@ -161,3 +161,22 @@ func TestUnitsRoundTrip(t *testing.T) {
 		}
 	}
 }
+
+func TestDurationsWithDays(t *testing.T) {
+	for text, want := range map[string]time.Duration{"7d": 7 * 24 * time.Hour, "1d12h": 36 * time.Hour, "0d": 0, "90s": 90 * time.Second} {
+		var d, again Duration
+		if err := d.UnmarshalText([]byte(text)); err != nil || time.Duration(d) != want {
+			t.Errorf("%s: %v, %v", text, time.Duration(d), err)
+		}
+		written, err := d.MarshalText()
+		if err != nil || again.UnmarshalText(written) != nil || again != d {
+			t.Errorf("%s written as %s reads as %v", text, written, time.Duration(again))
+		}
+	}
+	for _, text := range []string{"d", "-1d", "1.5d", "7dd", "1d-2h", "70000d", "12h1d", "7", "65535d2562047h"} {
+		var d Duration
+		if err := d.UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q: read as %v", text, time.Duration(d))
+		}
+	}
+}

@@ -45,17 +45,33 @@ func (b Bytes) String() string {
 	return strconv.FormatInt(int64(b), 10)
 }
 
-// Duration is a time span; in text as Go writes it: 10ms, 5m.
+// Duration is a time span; in text as Go writes it, or with days in front: 10ms, 5m, 7d, 1d12h.
 type Duration time.Duration
 
 // UnmarshalText reads a duration.
 func (d *Duration) UnmarshalText(text []byte) error {
-	v, err := time.ParseDuration(string(text))
-	if err != nil || v < 0 {
-		return fmt.Errorf("%q is not a duration; write for example 10ms, 30s or 5m", text)
+	rest := string(text)
+	var whole time.Duration
+	if days, after, ok := strings.Cut(rest, "d"); ok {
+		n, err := strconv.ParseUint(days, 10, 16) // 65,535 days are within what a duration can be
+		if err != nil {
+			return notDuration(text)
+		}
+		whole, rest = time.Duration(n)*24*time.Hour, after
+		if rest == "" {
+			rest = "0s"
+		}
 	}
-	*d = Duration(v)
+	v, err := time.ParseDuration(rest)
+	if err != nil || v < 0 || v+whole < 0 {
+		return notDuration(text)
+	}
+	*d = Duration(v + whole)
 	return nil
+}
+
+func notDuration(text []byte) error {
+	return fmt.Errorf("%q is not a duration; write for example 10ms, 30s, 5m or 7d", text)
 }
 
 // MarshalText writes the duration as Go writes it.

@@ -1,0 +1,130 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Address says how an external NATS server, or a cluster of them, is reached.
+type Address struct {
+	URL   string // nats://, tls://, ws:// or wss://; several of a cluster are separated by commas
+	Creds string // credentials: file:PATH, env:NAME (which holds the file's text), or a path; empty: none
+}
+
+const (
+	// startPatience is how long a server may be away at start: long enough for one that is started at the same time.
+	startPatience = 10 * time.Second
+	connectWait   = 2 * time.Second
+	longestPause  = 5 * time.Second // between attempts to connect again
+	pingEvery     = 10 * time.Second
+)
+
+// Check returns what is wrong with the address, as far as that can be seen without connecting.
+func (a Address) Check() error {
+	for _, part := range strings.Split(a.URL, ",") {
+		u, err := url.Parse(strings.TrimSpace(part))
+		if err != nil || u.Host == "" {
+			return errors.New("url: write for example nats://127.0.0.1:4222")
+		}
+		switch u.Scheme {
+		case "nats", "tls", "ws", "wss":
+		default:
+			return fmt.Errorf("url: the scheme is nats, tls, ws or wss, not %q", u.Scheme)
+		}
+	}
+	return nil
+}
+
+// String is the URL without passwords.
+func (a Address) String() string {
+	parts := strings.Split(a.URL, ",")
+	for i, part := range parts {
+		if u, err := url.Parse(strings.TrimSpace(part)); err == nil {
+			parts[i] = u.Redacted()
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+// credentials returns the option for a.Creds.
+func (a Address) credentials() (nats.Option, error) {
+	kind, rest, ok := strings.Cut(a.Creds, ":")
+	switch {
+	case a.Creds == "":
+		return func(*nats.Options) error { return nil }, nil
+	case ok && kind == "env":
+		text := os.Getenv(rest)
+		if text == "" {
+			return nil, fmt.Errorf("creds: the variable %s is not set", rest)
+		}
+		return nats.UserCredentialBytes([]byte(text)), nil
+	case ok && kind == "file":
+	default:
+		rest = a.Creds
+	}
+	if _, err := os.Stat(rest); err != nil {
+		return nil, fmt.Errorf("creds: %w", err)
+	}
+	return nats.UserCredentials(rest), nil // read again at each connection
+}
+
+// Dial connects under the given names, one connection each, and waits a moment for a server that is not there yet. Once
+// connected, a connection comes back by itself however long the server was away; meanwhile what is published fails at
+// once instead of waiting in memory.
+func Dial(ctx context.Context, a Address, log *slog.Logger, names ...string) (all []*nats.Conn, err error) {
+	creds, err := a.credentials()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	for _, name := range names {
+		nc, err := dial(ctx, a, name, creds, log)
+		if err != nil {
+			for _, open := range all {
+				open.Close()
+			}
+			return nil, fmt.Errorf("connect to %s: %w", a, err)
+		}
+		all = append(all, nc)
+	}
+	return all, nil
+}
+
+func dial(ctx context.Context, a Address, name string, creds nats.Option, log *slog.Logger) (*nats.Conn, error) {
+	log = log.With("server", a.String(), "connection", name)
+	for {
+		nc, err := nats.Connect(a.URL, creds, nats.Name("headgate-"+name), nats.Timeout(connectWait),
+			nats.MaxReconnects(-1), nats.CustomReconnectDelay(reconnectPause), nats.ReconnectBufSize(-1),
+			nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(2), nats.IgnoreAuthErrorAbort(),
+			nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { log.Warn("backend is away; connecting again for ever", "err", err) }),
+			nats.ReconnectHandler(func(nc *nats.Conn) { log.Info("backend is back", "at", nc.ConnectedUrlRedacted()) }),
+			nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { log.Warn("nats connection", "err", err) }))
+		if err == nil {
+			return nc, nil
+		}
+		if errors.Is(err, nats.ErrAuthorization) {
+			return nil, err
+		}
+		select {
+		case <-time.After(connectWait / 8):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w (waited %v; is the server running, and the URL right?)", err, startPatience)
+		}
+	}
+}
+
+// reconnectPause is the pause before the next round of attempts: doubled each time, half of it random.
+func reconnectPause(attempts int) time.Duration {
+	pause := min(longestPause, 50*time.Millisecond<<min(attempts, 10))
+	return pause/2 + rand.N(pause/2)
+}

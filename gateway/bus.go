@@ -1,0 +1,157 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/forward/jetstream"
+	"github.com/headgate-io/headgate/internal/settings"
+)
+
+// JetStreamConfig is a NATS JetStream server: the one inside the process, or one (or a cluster) that URL reaches.
+type JetStreamConfig struct {
+	Embedded  bool            `json:"embedded"`
+	URL       string          `json:"url"`       // nats://host:4222, several of a cluster with commas
+	Creds     string          `json:"creds"`     // file:PATH, env:NAME or a path
+	Replicas  int             `json:"replicas"`  // of each stream in a cluster; 1
+	Streams   int             `json:"streams"`   // JetStream streams that the partitions of a stream are spread over; 1
+	MaxBytes  settings.Bytes  `json:"max_bytes"` // of all its streams together; 0: no bound, for the embedded one the smaller of 10 GiB and half of the free space
+	Retention RetentionConfig `json:"retention"`
+}
+
+// RetentionConfig says what is removed when. The last run of a lane always stays.
+type RetentionConfig struct {
+	Age  settings.Duration `json:"age"`  // runs that are older go; 0: none go by age
+	Full string            `json:"full"` // refuse what is new, or let the oldest go; refuse
+}
+
+const (
+	maxSpread   = 16
+	maxReplicas = 5
+)
+
+// problem returns what is wrong with the definition of the backend called name.
+func (c *JetStreamConfig) problem(name string) error {
+	r := c.Retention
+	full := oneOf(r.Full, "", "refuse", "oldest")
+	if full != nil {
+		full = fmt.Errorf("retention.full: %w", full)
+	}
+	all := errors.Join(
+		mustBe(r.Age == 0 || time.Duration(r.Age) >= time.Second, "retention.age: must be at least 1s"), full,
+		mustBe(r.Full != "oldest" || c.Embedded || c.MaxBytes > 0, "retention.full: oldest needs max_bytes, or nothing is ever full"))
+	if c.URL == "" {
+		return errors.Join(all,
+			mustBe(c.Embedded && name == LocalBackend, "set url, or embedded: true under the name %q", LocalBackend),
+			mustBe(c.Creds == "" && c.Replicas <= 1 && c.Streams <= 1, "creds, replicas and streams are for an external server: set url"))
+	}
+	return errors.Join(all, jetstream.Address{URL: c.URL}.Check(),
+		mustBe(!c.Embedded && name != LocalBackend, "set url or embedded, not both; %q is always the embedded one", LocalBackend),
+		mustBe(c.Replicas >= 0 && c.Replicas <= maxReplicas, "replicas: must be 1 to %d, got %d", maxReplicas, c.Replicas),
+		mustBe(c.Streams >= 0 && c.Streams <= maxSpread, "streams: must be 1 to %d, got %d", maxSpread, c.Streams))
+}
+
+// bus is a JetStream server that streams are delivered to, with what is needed to write, read and look after it.
+type bus struct {
+	name, where      string
+	replicas, spread int
+	writer, readConn *nats.Conn // apart, so that publishing does not wait behind reading
+	reader           *jetstream.Reader
+	keeper           *jetstream.Keeper
+}
+
+// newBus takes the connections over: a writer's, a reader's and a keeper's.
+func newBus(name, where string, cfg *JetStreamConfig, conns []*nats.Conn, log *slog.Logger) (*bus, error) {
+	b := &bus{name: name, where: where, replicas: max(1, cfg.Replicas), spread: max(1, cfg.Streams), writer: conns[0], readConn: conns[1]}
+	var errReader, errKeeper error
+	b.reader, errReader = jetstream.NewReader(b.readConn, b.spread)
+	// The keeper's few calls may wait behind reading.
+	b.keeper, errKeeper = jetstream.NewKeeper(b.readConn, jetstream.KeeperConfig{
+		MaxBytes: int64(cfg.MaxBytes), MaxAge: time.Duration(cfg.Retention.Age), Oldest: cfg.Retention.Full == "oldest",
+	}, log.With("backend", name))
+	if err := errors.Join(errReader, errKeeper); err != nil {
+		b.close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// dialBuses connects to the external servers, and fails when one cannot be reached.
+func dialBuses(ctx context.Context, cfg Config, log *slog.Logger) (all map[string]*bus, err error) {
+	all = map[string]*bus{}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Backends)) {
+		c := cfg.Backends[name].JetStream
+		if c == nil || c.URL == "" {
+			continue
+		}
+		at := jetstream.Address{URL: c.URL, Creds: c.Creds}
+		conns, err := jetstream.Dial(ctx, at, log.With("backend", name), "forward", "read")
+		if err == nil {
+			all[name], err = newBus(name, at.String(), c, conns, log)
+		}
+		if err != nil {
+			closeBuses(all)
+			return nil, fmt.Errorf("backends.%s: %w", name, err)
+		}
+		nc := all[name].writer
+		log.Info("backend opened", "backend", name, "server", nc.ConnectedUrlRedacted(), "version", nc.ConnectedServerVersion(),
+			"max_payload", nc.MaxPayload(), "replicas", all[name].replicas, "streams", all[name].spread,
+			"sync", "as the server is configured, which it does not tell; `sync_interval: always` makes delivered mean synced")
+	}
+	return all, nil
+}
+
+func closeBuses(all map[string]*bus) {
+	for _, b := range all {
+		b.close()
+	}
+}
+
+func (b *bus) close() {
+	b.writer.Close()
+	b.readConn.Close()
+}
+
+// err says that the server is away.
+func (b *bus) err() error {
+	if b.writer.IsConnected() {
+		return nil
+	}
+	return fmt.Errorf("no connection to backend %s (%s); connecting again for ever", b.name, b.where)
+}
+
+// fits refuses a stream whose largest event is more than one message of the server takes.
+func (b *bus) fits(cfg *StreamConfig) error {
+	largest := b.writer.MaxPayload()
+	if int64(cfg.Limits.Event)+frameOverhead <= largest {
+		return nil
+	}
+	return event.Problemf(event.BadConfiguration, "limits.event: an event of %s and 64KiB around it do not fit into a message of backend %s (%s), "+
+		"which takes %s; set limits.event to %s at most, or raise the server's max_payload",
+		cfg.Limits.Event, b.name, b.where, settings.Bytes(largest), settings.Bytes(max(0, largest-frameOverhead)))
+}
+
+// open opens a stream's backend there.
+func (b *bus) open(ctx context.Context, name, gateway string, partitions int, log *slog.Logger) (delivery, error) {
+	maxBytes, err := b.keeper.Grant(ctx, name, b.spread)
+	if err != nil {
+		return delivery{}, fmt.Errorf("backend %s: %w", b.name, err)
+	}
+	to, err := jetstream.Open(ctx, b.writer, jetstream.Config{
+		Stream: name, Gateway: gateway, MaxBytes: maxBytes, Replicas: b.replicas, Streams: b.spread, Partitions: partitions,
+		OnFull: b.keeper.Wake,
+	}, log)
+	if err != nil {
+		return delivery{}, fmt.Errorf("backend %s (%s): %w", b.name, b.where, err)
+	}
+	state := func() error { return errors.Join(b.err(), to.Err()) }
+	return delivery{Backend: to, Err: state, close: func() {}, maxRun: to.MaxRun(), bus: b}, nil
+}
