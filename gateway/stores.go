@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"path/filepath"
 
 	"github.com/nats-io/nats.go"
@@ -56,9 +57,10 @@ func (s *stores) openLocal(ctx context.Context, f *folder, cfg Config, log *slog
 		return err
 	}
 	local.MaxBytes = settings.Bytes(maxBytes)
-	// The server counts what its streams may hold at most, which the keeper keeps below max_bytes; and a little of its own.
+	// The keeper holds the limits of all streams together below max_bytes. The server's own bound would only stop it from
+	// lowering them, stream by stream, once max_bytes is less than before.
 	s.events, err = natsd.Start(ctx, natsd.Config{
-		Name: "headgate-" + f.id, Dir: f.file("jetstream"), MaxStore: maxBytes + maxBytes/16, MaxPayload: maxPayload,
+		Name: "headgate-" + f.id, Dir: f.file("jetstream"), MaxStore: math.MaxInt64 / 2, MaxPayload: maxPayload,
 	}, log)
 	if err != nil {
 		return err

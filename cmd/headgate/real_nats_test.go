@@ -1,0 +1,218 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// natsServer is a process of the NATS server whose module we are built with.
+type natsServer struct {
+	t    *testing.T
+	conf string
+	addr string
+	cmd  *exec.Cmd
+}
+
+var natsBinary = sync.OnceValues(func() (string, error) {
+	b, err := product()
+	if err != nil {
+		return "", err
+	}
+	bin := filepath.Join(b.dir, "nats-server")
+	return bin, goBuild(nil, "-o", bin, "github.com/nats-io/nats-server/v2")
+})
+
+// newNATS makes a server that is not started yet.
+func newNATS(t *testing.T, settings string) *natsServer {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	dir := t.TempDir()
+	s := &natsServer{t: t, conf: filepath.Join(dir, "nats.conf"), addr: l.Addr().String()}
+	text := fmt.Sprintf("listen: %q\nserver_name: n1\njetstream {store_dir: %q, sync_interval: always}\n%s\n", s.addr, filepath.Join(dir, "data"), settings)
+	if err := os.WriteFile(s.conf, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *natsServer) url() string { return "nats://" + s.addr }
+
+func (s *natsServer) start() {
+	s.t.Helper()
+	bin, err := natsBinary()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.cmd = exec.Command(bin, "-c", s.conf)
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	cmd := s.cmd
+	s.t.Cleanup(func() { s.end(cmd) })
+	for deadline := time.Now().Add(30 * time.Second); ; <-time.After(20 * time.Millisecond) {
+		c, err := net.Dial("tcp", s.addr)
+		if err == nil {
+			c.Close()
+			return
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// kill is kill -9.
+func (s *natsServer) kill() { s.end(s.cmd) }
+
+func (s *natsServer) end(cmd *exec.Cmd) {
+	if cmd.ProcessState == nil {
+		cmd.Process.Kill()
+		cmd.Wait()
+	}
+}
+
+// TestN04ExternalNATSKilled kills the NATS server under load, twice. Readiness names it meanwhile; what was answered
+// with 200 is there, once, in order.
+func TestN04ExternalNATSKilled(t *testing.T) {
+	server := newNATS(t, "max_payload: 8MB")
+	server.start()
+	data := t.TempDir()
+	settings := []string{
+		"--set", fmt.Sprintf("backends={bus: {jetstream: {url: %q, streams: 2, max_bytes: 1GiB}}}", server.url()),
+		"--set", "streams={s: {backend: bus, key: {json: /k}, partitions: 4}}",
+	}
+	p := startGateway(t, data, settings...)
+	producers := make([]*producer, 8)
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: len(producers)}, Timeout: time.Minute}
+	defer client.CloseIdleConnections()
+	var wg sync.WaitGroup
+	for i := range producers {
+		producers[i] = &producer{key: fmt.Sprintf("producer-%d", i), acked: map[int]bool{}}
+		wg.Go(func() { producers[i].run(client, p.http+"/v1/streams/s/events?ack=delivered") })
+	}
+	for range 2 {
+		<-time.After(300 * time.Millisecond)
+		server.kill()
+		p.until("readiness names the server", func() bool {
+			ready := p.get("/readyz")
+			return strings.Contains(ready, `"ready":false`) && strings.Contains(ready, "backend bus ("+server.url()+")")
+		})
+		server.start()
+		p.until("it is ready again", func() bool { return strings.Contains(p.get("/readyz"), `"ready":true`) })
+	}
+	<-time.After(300 * time.Millisecond)
+	if code := p.terminate(); code != 0 {
+		t.Errorf("exit %d\n%s", code, p.log)
+	}
+	wg.Wait()
+
+	p = startGateway(t, data, settings...)
+	checkNothingLost(t, p.tail("s"), producers)
+	checkSpread(t, server)
+	if out, _ := p.headgate(0, "stream", "purge", "s", "--keep", "0"); !strings.Contains(out, "runs removed") {
+		t.Errorf("purge: %s", out)
+	}
+	if status, answer := p.post("s", `{"k":"after the purge","n":0}`, "ack=delivered"); status != 200 {
+		t.Errorf("%d %s", status, answer)
+	}
+}
+
+// checkSpread reads with a plain NATS client: partitions by remainder, payloads of lines in zstd.
+func checkSpread(t *testing.T, server *natsServer) {
+	t.Helper()
+	nc, err := nats.Connect(server.url())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"HEADGATE_s": "[headgate.s.0.* headgate.s.2.*]", "HEADGATE_s_K1": "[headgate.s.1.* headgate.s.3.*]"} {
+		s, err := js.Stream(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info := s.CachedInfo()
+		if got := fmt.Sprint(info.Config.Subjects); got != want || info.Config.MaxBytes <= 0 {
+			t.Errorf("%s: subjects %s, max_bytes %d", name, got, info.Config.MaxBytes)
+		}
+		if info.State.Msgs == 0 {
+			t.Logf("%s is empty", name)
+			continue
+		}
+		m, err := s.GetMsg(t.Context(), info.State.FirstSeq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := zstd.NewReader(bytes.NewReader(m.Data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		var text bytes.Buffer
+		if _, err := d.WriteTo(&text); err != nil || !strings.HasPrefix(text.String(), `{"k":"producer-`) {
+			t.Errorf("%.40s, %v", text.String(), err)
+		}
+	}
+}
+
+// refuses runs a gateway that must not start, and returns what it says.
+func refuses(t *testing.T, args ...string) string {
+	t.Helper()
+	b, err := product()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(b.headgate, append([]string{"serve", "--data", t.TempDir(), "--set", "http.listen=127.0.0.1:0", "--set", "admin.listen=127.0.0.1:0"}, args...)...)
+	out, err := cmd.CombinedOutput()
+	if err == nil || cmd.ProcessState.ExitCode() <= 0 {
+		t.Errorf("it ended with %v", err)
+	}
+	return string(out)
+}
+
+func TestExternalNATSAwayAtStart(t *testing.T) {
+	server := newNATS(t, "")
+	out := refuses(t, "--set", fmt.Sprintf("backends={bus: {jetstream: {url: %q}}}", "nats://user:secret@"+server.addr))
+	if !strings.Contains(out, "backends.bus: connect to nats://user:xxxxx@"+server.addr) || strings.Contains(out, "secret") {
+		t.Errorf("the URL is not named, or with its password:\n%s", out)
+	}
+}
+
+// TestExternalNATSLargestEvent: a NATS server takes 1 MiB unless told otherwise, and the largest event of a stream too.
+func TestExternalNATSLargestEvent(t *testing.T) {
+	server := newNATS(t, "")
+	server.start()
+	bus := []string{"--set", fmt.Sprintf("backends={bus: {jetstream: {url: %q}}}", server.url())}
+	out := refuses(t, append(bus, "--set", "streams={s: {backend: bus}}")...)
+	if !strings.Contains(out, "limits.event") || !strings.Contains(out, "960KiB") || !strings.Contains(out, server.url()) {
+		t.Errorf("%s", out)
+	}
+	p := startGateway(t, t.TempDir(), append(bus, "--set", "streams={s: {backend: bus, limits: {event: 960KiB}}}")...)
+	big := `{"a":"` + strings.Repeat("x", 960<<10-8) + `"}`
+	if status, answer := p.post("s", big, "ack=delivered"); status != 200 {
+		t.Errorf("%d %s", status, answer)
+	}
+	if rows := p.tail("s"); len(rows) != 1 || rows[0].Data != big {
+		t.Errorf("%d rows", len(rows))
+	}
+}
