@@ -68,20 +68,16 @@ type bus struct {
 	keeper           *jetstream.Keeper
 }
 
-// newBus takes the connections over: a writer's, a reader's and a keeper's.
-func newBus(name, where string, cfg *JetStreamConfig, conns []*nats.Conn, log *slog.Logger) (*bus, error) {
-	b := &bus{name: name, where: where, replicas: max(1, cfg.Replicas), spread: max(1, cfg.Streams), writer: conns[0], readConn: conns[1]}
+// complete takes the connections over, the writer's and the reader's.
+func (b *bus) complete(cfg *JetStreamConfig, conns []*nats.Conn, log *slog.Logger) error {
+	b.replicas, b.spread, b.writer, b.readConn = max(1, cfg.Replicas), max(1, cfg.Streams), conns[0], conns[1]
 	var errReader, errKeeper error
 	b.reader, errReader = jetstream.NewReader(b.readConn, b.spread)
 	// The keeper's few calls may wait behind reading.
 	b.keeper, errKeeper = jetstream.NewKeeper(b.readConn, jetstream.KeeperConfig{
 		MaxBytes: int64(cfg.MaxBytes), MaxAge: time.Duration(cfg.Retention.Age), Oldest: cfg.Retention.Full == "oldest",
-	}, log.With("backend", name))
-	if err := errors.Join(errReader, errKeeper); err != nil {
-		b.close()
-		return nil, err
-	}
-	return b, nil
+	}, log.With("backend", b.name))
+	return errors.Join(errReader, errKeeper)
 }
 
 // dialBuses connects to the external servers, and fails when one cannot be reached.
@@ -95,7 +91,8 @@ func dialBuses(ctx context.Context, cfg Config, log *slog.Logger) (all map[strin
 		at := jetstream.Address{URL: c.URL, Creds: c.Creds}
 		conns, err := jetstream.Dial(ctx, at, log.With("backend", name), "forward", "read")
 		if err == nil {
-			all[name], err = newBus(name, at.String(), c, conns, log)
+			all[name] = &bus{name: name, where: at.String()}
+			err = all[name].complete(c, conns, log)
 		}
 		if err != nil {
 			closeBuses(all)

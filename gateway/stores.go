@@ -73,8 +73,8 @@ func (s *stores) openLocal(ctx context.Context, f *folder, cfg Config, log *slog
 		}
 		conns = append(conns, nc)
 	}
-	s.buses[LocalBackend], err = newBus(LocalBackend, "embedded", &local, conns, log)
-	return err
+	s.buses[LocalBackend] = &bus{name: LocalBackend, where: "embedded"}
+	return s.buses[LocalBackend].complete(&local, conns, log)
 }
 
 // eventBytes returns how much the embedded backend may hold: as configured, else 10 GiB or half of what is free or its own.
