@@ -57,6 +57,8 @@ type delivery struct {
 func (g *Gateway) bus(name, backend string) *bus {
 	if _, dead := deadLetterOf(name); dead {
 		backend = LocalBackend
+	} else if g.cfg.Backends[backend].Webhook != nil {
+		return nil // also one by the name of the embedded one, which then keeps dead letters only
 	}
 	return g.stores.buses[backend]
 }
