@@ -38,7 +38,7 @@ type Build struct {
 	Modules map[string]string `json:"modules,omitempty"` // dependency path to version
 }
 
-// Deps is what the gateway gives. All are required but Log.
+// Deps is what the gateway gives. All are required but Log and Auth.
 type Deps struct {
 	Health  Health
 	Streams Streams
@@ -48,6 +48,7 @@ type Deps struct {
 	Events  Events
 	Purger  Purger
 	Metrics prometheus.Gatherer
+	Auth    Auth // nil: everybody may do everything
 	Log     *slog.Logger
 }
 

@@ -39,6 +39,9 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if answer.Status == http.StatusServiceUnavailable || answer.Status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", strconv.Itoa(1+mathrand.IntN(5)))
 	}
+	if answer.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="headgate"`)
+	}
 	w.Header().Set("Content-Type", problem.MediaType)
 	w.Header().Set("X-Request-Id", id)
 	w.WriteHeader(answer.Status)

@@ -188,6 +188,12 @@ type bench struct {
 
 func start(t *testing.T, change ...func(*Config)) *bench {
 	t.Helper()
+	return startAs(t, nil, change...)
+}
+
+// startAs is start where calls need permission.
+func startAs(t *testing.T, auth Auth, change ...func(*Config)) *bench {
+	t.Helper()
 	b := &bench{fake: newFake(), t: t, done: make(chan error, 1)}
 	cfg := Config{Listen: "127.0.0.1:0", Hosts: []string{"gate.example"}, Build: Build{Version: "1.2.3", Go: "go1.26"}}
 	for _, c := range change {
@@ -195,7 +201,7 @@ func start(t *testing.T, change ...func(*Config)) *bench {
 	}
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "headgate_test_total", Help: "Test."}))
-	s, err := New(cfg, Deps{Health: b.fake, Streams: b.fake, Routing: b.fake, Chains: b.fake, Plugins: b.fake, Events: b.fake, Purger: b.fake, Metrics: reg})
+	s, err := New(cfg, Deps{Health: b.fake, Streams: b.fake, Routing: b.fake, Chains: b.fake, Plugins: b.fake, Events: b.fake, Purger: b.fake, Metrics: reg, Auth: auth})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,11 +41,11 @@ func (s *Server) routes() http.Handler {
 		"/v1/plugins/{plugin}":                   {"GET": s.showPlugin, "PUT": s.upload, "DELETE": s.deletePlugin},
 		"/v1/plugins/{plugin}/versions/{digest}": {"GET": s.showVersion, "DELETE": s.deleteVersion},
 	} {
-		mux.Handle(path, s.route(m))
+		mux.Handle(path, s.permit(path, s.route(m)))
 	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+	mux.Handle("/", s.permit("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, event.Problemf(event.NotFound, "there is no %s here", r.URL.Path))
-	})
+	})))
 	return mux
 }
 

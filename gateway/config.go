@@ -19,6 +19,7 @@ type Config struct {
 	Log        LogConfig                `json:"log"`
 	HTTP       HTTPConfig               `json:"http"`
 	Admin      AdminConfig              `json:"admin"`
+	Auth       *AuthConfig              `json:"auth"` // nil: everybody may do everything
 	Plugins    PluginsConfig            `json:"plugins"`
 	Drain      DrainConfig              `json:"drain"`
 	AutoCreate *bool                    `json:"auto_create"` // make streams on first use; default: true when none is configured
@@ -97,7 +98,7 @@ func Load(src Sources) (cfg Config, warnings []string, err error) {
 			return cfg, nil, fmt.Errorf("%s: %w", src.File, err)
 		}
 	}
-	reserved := []string{"HEADGATE_URL", "HEADGATE_ADMIN_URL", "HEADGATE_QUIC_URL", "HEADGATE_CONFIG"}
+	reserved := []string{"HEADGATE_URL", "HEADGATE_ADMIN_URL", "HEADGATE_QUIC_URL", "HEADGATE_CONFIG", "HEADGATE_TOKEN"}
 	warnings, err = tree.Environment(src.Environ, "HEADGATE_", Config{}, reserved...)
 	if err != nil {
 		return cfg, warnings, err
@@ -114,7 +115,10 @@ func Load(src Sources) (cfg Config, warnings []string, err error) {
 	for name, s := range cfg.Streams {
 		cfg.Streams[name] = s.withDefaults()
 	}
-	return cfg, warnings, cfg.Validate()
+	if err := cfg.Validate(); err != nil {
+		return cfg, warnings, err
+	}
+	return cfg, append(warnings, cfg.authWarnings()...), nil
 }
 
 // Validate returns every contradiction and value out of bounds, one a line, each with its path.
@@ -144,7 +148,8 @@ func (c *Config) Validate() error {
 			add("streams."+name, err)
 		}
 	}
-	return errors.Join(all...)
+	_, err := c.loadTokens()
+	return errors.Join(append(all, err)...)
 }
 
 // knowsBackend refuses the name of a backend that is not configured; the embedded one needs no configuration.

@@ -18,6 +18,7 @@ import (
 	"github.com/headgate-io/headgate/control"
 	"github.com/headgate-io/headgate/forward"
 	"github.com/headgate-io/headgate/ingest"
+	"github.com/headgate-io/headgate/internal/auth"
 	"github.com/headgate-io/headgate/internal/budget"
 	"github.com/headgate-io/headgate/plugins"
 )
@@ -42,6 +43,7 @@ type Gateway struct {
 	letters        *budget.Budget // bytes in these, so that full lanes can't keep each other from getting rid of an event
 	bodies         *budget.Budget // bytes of request bodies
 	presses        *forward.Presses
+	tokens         *auth.Tokens // nil: everybody may do everything
 
 	folder *folder
 	stores *stores
@@ -75,6 +77,10 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 	}
 	g := &Gateway{cfg: cfg, deps: deps, log: deps.Log, metrics: newRegistry(deps.Build), presses: forward.NewPresses(0)}
 	g.deadLettered = newDeadLettered(g.metrics)
+	var err error
+	if g.tokens, err = cfg.loadTokens(); err != nil {
+		return nil, err
+	}
 	// Half of the memory for requests that are being read, an eighth for dead letters, the rest for what waits in lanes.
 	g.bodies, g.letters, g.lanes = budget.New(int64(cfg.Memory)/2), budget.New(int64(cfg.Memory)/8), budget.New(int64(cfg.Memory)/8*3)
 	g.streams.Store(&map[string]*stream{})

@@ -53,12 +53,12 @@ func (g *Gateway) newParts() (err error) {
 		RequestTimeout: time.Duration(h.RequestTimeout), MaxConnections: h.MaxConnections,
 		MaxConnectionsPerAddress: h.MaxConnectionsPerAddress, MaxRequestsPerConnection: h.MaxRequestsPerConnection,
 		MaxConnectionAge: time.Duration(h.MaxConnectionAge),
-	}, g, ingest.Deps{Log: g.log, Metrics: g.metrics, Budget: g.bodies})
+	}, g, ingest.Deps{Log: g.log, Metrics: g.metrics, Budget: g.bodies, Auth: g.senders()})
 	if err != nil {
 		return err
 	}
 	g.admin, err = admin.New(admin.Config{Listen: g.cfg.Admin.Listen, Hosts: g.cfg.Admin.Hosts, Build: g.deps.Build},
-		admin.Deps{Health: g, Streams: g, Routing: g, Chains: g, Plugins: g, Events: g, Purger: g, Metrics: g.metrics, Log: g.log})
+		admin.Deps{Health: g, Streams: g, Routing: g, Chains: g, Plugins: g, Events: g, Purger: g, Metrics: g.metrics, Auth: g.stewards(), Log: g.log})
 	return err
 }
 
@@ -113,9 +113,13 @@ func (g *Gateway) announce() error {
 	}
 	g.log.Info("ready", "http", doc.HTTP, "admin", doc.Admin, "data", g.folder.path)
 	if g.deps.Out != nil {
-		fmt.Fprintf(g.deps.Out, "try:\n  echo '{\"hello\":\"world\"}' | headgate send --stream demo --url http://%s -\n"+
-			"  headgate tail --stream demo --from start --admin-url http://%s\n"+
-			"  curl http://%[2]s/readyz?verbose\n", doc.HTTP, doc.Admin)
+		with := ""
+		if g.tokens != nil {
+			with = " (with a token: --token file:PATH)"
+		}
+		fmt.Fprintf(g.deps.Out, "try%[3]s:\n  echo '{\"hello\":\"world\"}' | headgate send --stream demo --url http://%[1]s -\n"+
+			"  headgate tail --stream demo --from start --admin-url http://%[2]s\n"+
+			"  curl http://%[2]s/readyz?verbose\n", doc.HTTP, doc.Admin, with)
 	}
 	return nil
 }

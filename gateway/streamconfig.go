@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/headgate-io/headgate/event"
@@ -161,6 +162,7 @@ func (s *StreamConfig) problems() (all []error) {
 		}
 	}
 	add("key", mustBe(s.Key.JSON == "" || s.Key.Header == "", "set json or header, not both"))
+	add("key.header", mustBe(!strings.EqualFold(s.Key.Header, "authorization"), "must not be a header with credentials"))
 	if _, err := jsonscan.ParsePointer(s.Key.JSON); err != nil {
 		add("key.json", err)
 	}

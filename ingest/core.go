@@ -14,6 +14,7 @@ import (
 // core handles requests and knows no transport. It may be used concurrently.
 type core struct {
 	gate    Gate
+	auth    Auth // nil: everybody may send
 	budget  *budget.Budget
 	metrics *metrics
 	log     *slog.Logger
@@ -134,7 +135,11 @@ func (p *plan) describe(b *event.Batch, r *request, now time.Time) {
 	b.Key, b.HasKey = p.key, p.hasKey
 	b.TraceParent = p.who.trace
 	b.Headers = r.fields
-	if b.Producer = p.source; len(p.source) == 0 {
+	switch b.Producer = p.source; {
+	case len(p.source) > 0:
+	case len(p.caller) > 0:
+		b.Producer = p.caller
+	default:
 		b.Producer = r.client
 	}
 	if p.who.request == "" {

@@ -22,7 +22,8 @@ type plan struct {
 	strict  bool
 	key     []byte // meaningful when hasKey
 	hasKey  bool
-	source  []byte // empty: the client's address
+	source  []byte // empty: the caller, or else the client's address
+	caller  []byte // who was authenticated; empty: nobody
 }
 
 // The routes there are, as the metrics call them.
@@ -49,6 +50,9 @@ func (c *core) examine(p *plan, r *request) (no *refusal) {
 	}
 	if string(r.method) != "POST" {
 		return refuse(event.MethodNotAllowed, "events are sent with POST").with("Allow", "POST")
+	}
+	if no = c.authorize(p, r.fields, name); no != nil {
+		return no
 	}
 	if no = c.open(p, name); no != nil {
 		return no

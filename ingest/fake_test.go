@@ -97,11 +97,15 @@ type gate struct {
 	ran     chan error
 }
 
-func serve(t *testing.T, cfg Config, s *fakeStream) *gate {
+func serve(t *testing.T, cfg Config, s *fakeStream, change ...func(*Deps)) *gate {
 	t.Helper()
 	g := &gate{fakeStream: s, t: t, budget: budget.New(64 << 20), metrics: prometheus.NewRegistry(), ran: make(chan error, 1)}
 	cfg.Listen = "127.0.0.1:0"
-	server, err := New(cfg, fakeGate{"s": s}, Deps{Log: slog.New(slog.DiscardHandler), Metrics: g.metrics, Budget: g.budget})
+	deps := Deps{Log: slog.New(slog.DiscardHandler), Metrics: g.metrics, Budget: g.budget}
+	for _, c := range change {
+		c(&deps)
+	}
+	server, err := New(cfg, fakeGate{"s": s}, deps)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,6 +31,7 @@ type Deps struct {
 	Log     *slog.Logger          // nil: slog.Default()
 	Metrics prometheus.Registerer // nil: none
 	Budget  *budget.Budget        // bytes of request bodies held in memory; nil: 256 MiB of its own
+	Auth    Auth                  // who may send; nil: everybody
 }
 
 // Server is the ingest side of a gateway: one listener for HTTP/1.1.
@@ -62,7 +63,7 @@ func New(cfg Config, gate Gate, deps Deps) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &core{gate: gate, budget: deps.Budget, metrics: m, log: deps.Log, timeout: cfg.RequestTimeout}
+	c := &core{gate: gate, auth: deps.Auth, budget: deps.Budget, metrics: m, log: deps.Log, timeout: cfg.RequestTimeout}
 	s := &Server{cfg: cfg, log: deps.Log}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel

@@ -14,25 +14,27 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/internal/problem"
 )
 
 // remote is one listener of a gateway.
 type remote struct {
-	base string // URL without a last slash
-	flag string // which flag sets it
-	http *http.Client
+	base  string // URL without a last slash
+	flag  string // which flag sets it
+	token string // sent with each request; empty: none
+	http  *http.Client
 }
 
-// address is the flag for a listener's URL.
-type address struct{ flag, url string }
+// address is the flags for a listener's URL and the token it wants.
+type address struct{ flag, url, token string }
 
-// ingestFlag adds --url.
+// ingestFlag adds --url and --token.
 func ingestFlag(cmd *cobra.Command) *address {
 	return urlFlag(cmd, "url", "HEADGATE_URL", "http://127.0.0.1:8080")
 }
 
-// adminFlag adds --admin-url to cmd and the commands below it.
+// adminFlag adds --admin-url and --token to cmd and the commands below it.
 func adminFlag(cmd *cobra.Command) *address {
 	return urlFlag(cmd, "admin-url", "HEADGATE_ADMIN_URL", "http://127.0.0.1:9090")
 }
@@ -43,6 +45,7 @@ func urlFlag(cmd *cobra.Command, name, variable, otherwise string) *address {
 		otherwise = v
 	}
 	cmd.PersistentFlags().StringVar(&a.url, name, otherwise, "the gateway; also "+variable)
+	cmd.PersistentFlags().StringVar(&a.token, "token", "", tokenHelp)
 	return a
 }
 
@@ -56,10 +59,14 @@ func (a *address) dial() (*remote, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, usagef("%s %q is no URL; it looks like http://127.0.0.1:9090", a.flag, a.url)
 	}
+	token, err := resolveToken(a.token)
+	if err != nil {
+		return nil, err
+	}
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxConnsPerHost = 1
 	t.DisableCompression = true
-	return &remote{base: strings.TrimRight(base, "/"), flag: a.flag, http: &http.Client{
+	return &remote{base: strings.TrimRight(base, "/"), flag: a.flag, token: token, http: &http.Client{
 		Transport:     t,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
@@ -102,6 +109,9 @@ func (r *remote) send(ctx context.Context, c call) (*http.Response, error) {
 	}
 	for name, values := range c.header {
 		req.Header[name] = values
+	}
+	if r.token != "" {
+		req.Header.Set("Authorization", "Bearer "+r.token)
 	}
 	if c.mediaType != "" {
 		req.Header.Set("Content-Type", c.mediaType)
@@ -155,6 +165,9 @@ func refusal(resp *http.Response) *refusedError {
 func (e *refusedError) Error() string {
 	if e.doc.Code == "" {
 		return fmt.Sprintf("the gateway answered %d %s", e.status, http.StatusText(e.status))
+	}
+	if e.doc.Code == event.Unauthorized {
+		return fmt.Sprintf("%s: %s (give --token or %s)", e.doc.Code, e.doc.Detail, tokenVariable)
 	}
 	if e.doc.Limit != 0 {
 		return fmt.Sprintf("%s: %s (limit %d, here %d)", e.doc.Code, e.doc.Detail, e.doc.Limit, e.doc.Observed)

@@ -26,6 +26,7 @@ var allowed = map[string][]string{
 	"sdk/plugin":  {"sdk/abi"},
 	"sdk/consume": {"sdk/wire", "internal/compress"},
 
+	"internal/auth":      {"event"},
 	"internal/budget":    {},
 	"internal/compress":  {},
 	"internal/problem":   {"event"},

@@ -1,0 +1,166 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/headgate-io/headgate/admin"
+	"github.com/headgate-io/headgate/ingest"
+	"github.com/headgate-io/headgate/internal/auth"
+	"github.com/headgate-io/headgate/internal/settings"
+)
+
+// AuthConfig is who may use the gateway. Where it is missing everybody may do everything.
+type AuthConfig struct {
+	Tokens []TokenConfig `json:"tokens"`
+}
+
+// TokenConfig is a caller: who holds one of its secrets.
+type TokenConfig struct {
+	ID      string   `json:"id"`
+	Secret  string   `json:"secret"`  // file:PATH or env:NAME; several, one a line, are all valid
+	Streams []string `json:"streams"` // names, or "*" for all and for what belongs to none
+	Actions []string `json:"actions"` // send, read, admin (which includes read)
+}
+
+const (
+	maxTokenID  = 128
+	shortSecret = 16 // characters: below, it can be guessed
+)
+
+// loadTokens reads the secrets and returns the tokens, nil without an AuthConfig; or everything that is wrong, each with its path.
+func (c *Config) loadTokens() (*auth.Tokens, error) {
+	if c.Auth == nil {
+		return nil, nil
+	}
+	var problems []error
+	if len(c.Auth.Tokens) == 0 {
+		problems = append(problems, errors.New("auth.tokens: there is none, so nobody could do anything; leave auth out to let everybody in"))
+	}
+	seen := map[string]string{} // what must be there once -> whose it is
+	all := make([]auth.Token, len(c.Auth.Tokens))
+	for i := range c.Auth.Tokens {
+		cfg, path := &c.Auth.Tokens[i], fmt.Sprintf("auth.tokens.%d.", i)
+		for _, err := range []error{cfg.idProblem(seen), cfg.streamsProblem(c), cfg.actionsProblem()} {
+			if err != nil {
+				problems = append(problems, fmt.Errorf("%s%w", path, err))
+			}
+		}
+		secrets, err := cfg.secrets(seen)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("%ssecret: %w", path, err))
+		}
+		all[i] = auth.Token{ID: cfg.ID, Secrets: secrets, Streams: cfg.Streams}
+		for _, a := range cfg.Actions {
+			all[i].Actions = append(all[i].Actions, auth.Action(a))
+		}
+	}
+	if problems != nil {
+		return nil, errors.Join(problems...)
+	}
+	return auth.New(all)
+}
+
+func (t *TokenConfig) idProblem(seen map[string]string) error {
+	odd := func(r rune) bool { return r <= ' ' || r > '~' }
+	if t.ID == "" || len(t.ID) > maxTokenID || strings.ContainsFunc(t.ID, odd) {
+		return fmt.Errorf("id: %q must be 1 to %d printable ASCII characters without spaces", t.ID, maxTokenID)
+	}
+	if seen["id "+t.ID] != "" {
+		return fmt.Errorf("id: %q is there twice; several secrets of one caller go into one file, one a line", t.ID)
+	}
+	seen["id "+t.ID] = t.ID
+	return nil
+}
+
+// streamsProblem refuses streams that can't be: where the file names all there are, another one is a typing error.
+func (t *TokenConfig) streamsProblem(c *Config) error {
+	if len(t.Streams) == 0 {
+		return fmt.Errorf("streams: name those that the token is for, or %q for all", auth.All)
+	}
+	for _, name := range t.Streams {
+		_, known := c.Streams[name]
+		switch {
+		case name == auth.All, known:
+		case !validName(name):
+			return fmt.Errorf("streams: %q is not a stream name", name)
+		case len(c.Streams) > 0 && !c.autoCreate():
+			return fmt.Errorf("streams: there is no stream %q in streams; define it there, or write %q", name, auth.All)
+		}
+	}
+	return nil
+}
+
+func (t *TokenConfig) actionsProblem() error {
+	if len(t.Actions) == 0 {
+		return fmt.Errorf("actions: name what the token may do: some of %q", auth.Actions())
+	}
+	for _, a := range t.Actions {
+		if !slices.Contains(auth.Actions(), auth.Action(a)) {
+			return fmt.Errorf("actions: must be among %q, got %q", auth.Actions(), a)
+		}
+	}
+	return nil
+}
+
+// secrets reads the token's secrets, each of which may be there once in the whole configuration.
+func (t *TokenConfig) secrets(seen map[string]string) (all []string, err error) {
+	text, err := settings.ReadSecret(t.Secret)
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(text) {
+		secret := strings.TrimSpace(line)
+		if secret == "" {
+			continue
+		}
+		if !bearable(secret) {
+			return nil, errors.New("must consist of letters, digits and -._~+/= only, since it is sent in a header (RFC 6750 section 2.1)")
+		}
+		if whose := seen["secret "+secret]; whose != "" {
+			return nil, fmt.Errorf("the same as one of token %q", whose)
+		}
+		seen["secret "+secret] = t.ID
+		all = append(all, secret)
+	}
+	return all, nil
+}
+
+func bearable(secret string) bool {
+	return !strings.ContainsFunc(secret, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-._~+/=", r))
+	})
+}
+
+// authWarnings names what works and is weak. The configuration is valid.
+func (c *Config) authWarnings() (all []string) {
+	if c.Auth == nil {
+		return nil
+	}
+	for i := range c.Auth.Tokens {
+		secrets, err := c.Auth.Tokens[i].secrets(map[string]string{})
+		short := slices.ContainsFunc(secrets, func(s string) bool { return len(s) < shortSecret })
+		if err == nil && short {
+			all = append(all, fmt.Sprintf("auth.tokens.%d.secret: has fewer than %d characters and can be guessed; make one with `openssl rand -hex 32`", i, shortSecret))
+		}
+	}
+	return all
+}
+
+// senders is what ingest asks, nil when everybody may send.
+func (g *Gateway) senders() ingest.Auth {
+	if g.tokens == nil {
+		return nil // not a nil *Tokens in an interface
+	}
+	return g.tokens
+}
+
+// stewards is what the admin API asks, nil when everybody may do everything.
+func (g *Gateway) stewards() admin.Auth {
+	if g.tokens == nil {
+		return nil
+	}
+	return g.tokens
+}

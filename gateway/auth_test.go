@@ -1,0 +1,157 @@
+package gateway
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// secretFile writes a secret and returns its reference.
+func secretFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "file:" + path
+}
+
+// ask sends a request with a token, to the admin API unless it posts events.
+func (in *instance) ask(token, method, path, body string) (int, string) {
+	in.t.Helper()
+	at := in.addresses.admin
+	if method == http.MethodPost && strings.HasSuffix(path, "/events") {
+		at = in.addresses.http
+	}
+	req, err := http.NewRequest(method, fmt.Sprintf("http://%s%s", at, path), strings.NewReader(body))
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-ndjson")
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	doc, err := io.ReadAll(resp.Body)
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	return resp.StatusCode, string(doc)
+}
+
+func TestTokensGuardTheGateway(t *testing.T) {
+	cfg := zero(t)
+	cfg.Auth = &AuthConfig{Tokens: []TokenConfig{
+		{ID: "web-1", Secret: secretFile(t, "of-web-1-new\nof-web-1-old\n"), Streams: []string{"web"}, Actions: []string{"send"}},
+		{ID: "ops", Secret: secretFile(t, "of-ops"), Streams: []string{"*"}, Actions: []string{"admin", "send"}},
+		{ID: "reader", Secret: secretFile(t, "of-reader"), Streams: []string{"web"}, Actions: []string{"read"}},
+	}}
+	in := start(t, cfg)
+	defer in.end()
+	const web, app = "/v1/streams/web/events", "/v1/streams/app/events"
+	for _, c := range []struct {
+		token, method, path string
+		status              int
+		says                string
+	}{
+		{"", "POST", app, 401, "unauthorized"},
+		{"of-web-1", "POST", web, 401, "unauthorized"},
+		{"of-web-1-new", "POST", app, 403, `token \"web-1\" is not for stream \"app\"; it is for web`},
+		{"of-reader", "POST", web, 403, "lacks the action send"},
+		{"of-web-1-new", "POST", web, 200, `"accepted":1`},
+		{"of-web-1-old", "POST", web, 200, `"accepted":1`},
+		{"of-web-1-new", "GET", "/v1/streams/web", 403, "lacks the action read"},
+		{"of-reader", "GET", "/v1/streams/web", 200, `"name":"web"`},
+		{"of-reader", "GET", "/v1/streams/app", 403, "not for stream"},
+		{"of-reader", "GET", "/v1/streams", 403, "more than one stream"},
+		{"of-reader", "DELETE", "/v1/streams/web", 403, "lacks the action admin"},
+		{"", "GET", "/v1/streams", 401, "unauthorized"},
+		{"of-ops", "GET", "/v1/streams", 200, `"web"`},
+		{"", "GET", "/livez", 200, ""},
+		{"", "GET", "/metrics", 200, `headgate_ingest_rejected_total{code="unauthorized",stream="other"} 2`},
+		{"of-ops", "DELETE", "/v1/streams/web", 204, ""},
+	} {
+		if status, doc := in.ask(c.token, c.method, c.path, "{}"); status != c.status || !strings.Contains(doc, c.says) {
+			t.Errorf("%s %s with %q: %d %s, want %d with %s", c.method, c.path, c.token, status, doc, c.status, c.says)
+		}
+	}
+	if _, err := in.find("app"); err == nil {
+		t.Error("a caller that may not send has made a stream")
+	}
+}
+
+func TestWeakTokensAreRefused(t *testing.T) {
+	good, other := secretFile(t, "0123456789abcdef0123"), secretFile(t, "another-secret-of-some-length")
+	t.Setenv("EMPTY_TOKEN_OF_A_TEST", "")
+	token := func(members string) string {
+		all := map[string]string{"id": "a", "secret": good, "streams": "[web]", "actions": "[send]"}
+		for m := range strings.SplitSeq(members, "; ") {
+			if name, value, ok := strings.Cut(m, "= "); ok {
+				all[name] = value
+			}
+		}
+		return fmt.Sprintf("{id: %q, secret: %q, streams: %s, actions: %s}", all["id"], all["secret"], all["streams"], all["actions"])
+	}
+	for doc, want := range map[string]string{
+		token(""): "",
+		token("streams= ['*']; actions= [send, read, admin]"): "",
+		"":                       "auth.tokens: there is none",
+		token("secret= hunter2"): "auth.tokens.0.secret: must be file:PATH or env:NAME",
+		token("secret= "):        "auth.tokens.0.secret: is missing",
+		token("secret= env:EMPTY_TOKEN_OF_A_TEST"): "auth.tokens.0.secret: the variable EMPTY_TOKEN_OF_A_TEST is not set",
+		token("secret= file:/does/not/exist"):      "auth.tokens.0.secret: open /does/not/exist",
+		token("secret= " + secretFile(t, " \n")):   "is empty",
+		token("secret= " + secretFile(t, "a b")):   "auth.tokens.0.secret: must consist of letters",
+		token("") + ", " + token("secret= "+other): `auth.tokens.1.id: "a" is there twice`,
+		token("") + ", " + token("id= b"):          `auth.tokens.1.secret: the same as one of token "a"`,
+		token("id= "):                              `auth.tokens.0.id: "" must be`,
+		token("id= a b"):                           `auth.tokens.0.id: "a b" must be`,
+		token("streams= [wbe]"):                    `auth.tokens.0.streams: there is no stream "wbe"`,
+		token("streams= ['web*']"):                 `auth.tokens.0.streams: "web*" is not a stream name`,
+		token("streams= []"):                       `auth.tokens.0.streams: name those`,
+		token("actions= []"):                       `auth.tokens.0.actions: name what`,
+		token("actions= [write]"):                  `auth.tokens.0.actions: must be among ["send" "read" "admin"], got "write"`,
+	} {
+		_, err := load(t, "streams: {web: {}}\nauth: {tokens: ["+doc+"]}")
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s:\n got %v\nwant %s", doc, err, want)
+		}
+		if err != nil && strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("the error repeats a secret: %v", err)
+		}
+	}
+	if _, err := load(t, "auth: {tokens: ["+token("streams= [later]")+"]}"); err != nil {
+		t.Errorf("a stream that is made on first use: %v", err)
+	}
+}
+
+func TestGuessableTokensAreWarnedOf(t *testing.T) {
+	doc := fmt.Sprintf("auth: {tokens: [{id: a, secret: %q, streams: ['*'], actions: [send]}]}", secretFile(t, "hunter2"))
+	file := filepath.Join(t.TempDir(), "headgate.yaml")
+	if err := os.WriteFile(file, []byte(doc), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, warnings, err := Load(Sources{File: file, Environ: []string{"HEADGATE_TOKEN=x"}})
+	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "auth.tokens.0.secret") || strings.Contains(warnings[0], "hunter2") {
+		t.Errorf("%q, %v", warnings, err)
+	}
+}
+
+// TestAuthIsFreeWhenOff: nobody is asked, not even to say yes.
+func TestAuthIsFreeWhenOff(t *testing.T) {
+	g, err := New(zero(t), Deps{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g.senders() != nil || g.stewards() != nil {
+		t.Error("without auth somebody is asked")
+	}
+}
