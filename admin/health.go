@@ -17,7 +17,7 @@ type Dependency struct {
 	Name   string    `json:"name"`
 	OK     bool      `json:"ok"`
 	Since  time.Time `json:"since"`            // of the state it is in
-	Detail string    `json:"detail,omitempty"` // what is wrong, and what to do
+	Detail string    `json:"detail,omitempty"` // what is wrong, and what to do; with OK, what an operator should know
 }
 
 // livez answers as long as the process serves requests at all.
@@ -25,18 +25,24 @@ func (s *Server) livez(w http.ResponseWriter, _ *http.Request) error {
 	return reply(w, http.StatusOK, map[string]bool{"live": true})
 }
 
-// readyz names the failing dependencies, and with ?verbose all of them.
+// readyz names the failing dependencies and those with a note, and with ?verbose all of them.
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) error {
 	all := s.deps.Health.Dependencies()
-	var failing []Dependency
+	var failing, notes []Dependency
 	for _, d := range all {
-		if !d.OK {
+		switch {
+		case !d.OK:
 			failing = append(failing, d)
+		case d.Detail != "":
+			notes = append(notes, d)
 		}
 	}
 	doc := map[string]any{"ready": len(failing) == 0}
 	if len(failing) > 0 {
 		doc["failing"] = failing
+	}
+	if len(notes) > 0 {
+		doc["notes"] = notes
 	}
 	if r.URL.Query().Has("verbose") {
 		doc["dependencies"] = all

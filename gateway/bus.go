@@ -13,6 +13,7 @@ import (
 
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/forward/jetstream"
+	"github.com/headgate-io/headgate/internal/natsd"
 	"github.com/headgate-io/headgate/internal/settings"
 )
 
@@ -66,6 +67,17 @@ type bus struct {
 	writer, readConn *nats.Conn // apart, so that publishing does not wait behind reading
 	reader           *jetstream.Reader
 	keeper           *jetstream.Keeper
+	damage           []natsd.Damage // of the embedded one: what it has lost
+}
+
+// lost returns how far messages of a stream are lost, 0 when none are.
+func (b *bus) lost(stream string) (upTo uint64) {
+	for _, d := range b.damage {
+		if d.Stream == jetstream.StreamName(stream) {
+			upTo = max(upTo, d.To)
+		}
+	}
+	return upTo
 }
 
 // complete takes the connections over, the writer's and the reader's.
@@ -144,7 +156,7 @@ func (b *bus) open(ctx context.Context, name, gateway string, partitions int, lo
 	}
 	to, err := jetstream.Open(ctx, b.writer, jetstream.Config{
 		Stream: name, Gateway: gateway, MaxBytes: maxBytes, Replicas: b.replicas, Streams: b.spread, Partitions: partitions,
-		OnFull: b.keeper.Wake,
+		OnFull: b.keeper.Wake, Lost: b.lost(name),
 	}, log)
 	if err != nil {
 		return delivery{}, fmt.Errorf("backend %s (%s): %w", b.name, b.where, err)

@@ -54,10 +54,12 @@ func (g *Gateway) Dependencies() []admin.Dependency {
 		delivery = "stream " + name.(string) + " did not start: " + b.(*brokenStream).err.Error()
 		return false
 	})
+	stored := g.health.set("stored", "") // events are taken all the same
+	stored.Detail = g.stores.damages()
 	steering := g.health.set("control", "") // events are taken without it
 	steering.Detail = g.stores.control.note
 	return []admin.Dependency{
-		g.health.set("accepting", accepting), g.health.set("delivery", delivery), g.health.set("plugins", guests), steering,
+		g.health.set("accepting", accepting), g.health.set("delivery", delivery), g.health.set("plugins", guests), stored, steering,
 	}
 }
 

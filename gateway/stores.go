@@ -27,11 +27,12 @@ const (
 type stores struct {
 	events  *natsd.Server
 	control *controlStore
+	aside   string          // folder of what is damaged
 	buses   map[string]*bus // by backend, the embedded one among them
 }
 
 func openStores(ctx context.Context, f *folder, cfg Config, log *slog.Logger) (s *stores, err error) {
-	s = &stores{}
+	s = &stores{aside: f.file("jetstream.damaged")}
 	defer func() {
 		if err != nil {
 			s.close()
@@ -61,6 +62,7 @@ func (s *stores) openLocal(ctx context.Context, f *folder, cfg Config, log *slog
 	// lowering them, stream by stream, once max_bytes is less than before.
 	s.events, err = natsd.Start(ctx, natsd.Config{
 		Name: "headgate-" + f.id, Dir: f.file("jetstream"), MaxStore: math.MaxInt64 / 2, MaxPayload: maxPayload,
+		Aside: s.aside,
 	}, log)
 	if err != nil {
 		return err
@@ -73,7 +75,7 @@ func (s *stores) openLocal(ctx context.Context, f *folder, cfg Config, log *slog
 		}
 		conns = append(conns, nc)
 	}
-	s.buses[LocalBackend] = &bus{name: LocalBackend, where: "embedded"}
+	s.buses[LocalBackend] = &bus{name: LocalBackend, where: "embedded", damage: s.events.Damage()}
 	return s.buses[LocalBackend].complete(&local, conns, log)
 }
 

@@ -17,8 +17,9 @@ type tailer struct {
 	out     io.Writer
 	stderr  io.Writer
 
-	events  int // printed
-	missing int // events that could not be shown
+	lanes   map[string]uint64 // number of the last event by lane
+	events  int               // printed
+	missing int               // events that could not be shown
 }
 
 // errQuiet ends a read in which nothing new came.
@@ -90,6 +91,7 @@ func (t *tailer) ended() error {
 // tailRow is what tail needs of a line; lines are printed as they come with -o json.
 type tailRow struct {
 	Partition  int     `json:"partition"`
+	Gateway    string  `json:"gateway"`
 	Number     uint64  `json:"number"` // from 1; 0: the line is about the answer, not about an event
 	Data       *string `json:"data"`
 	DataBase64 []byte  `json:"data_base64"`
@@ -130,6 +132,7 @@ func (t *tailer) print(out io.Writer, line []byte) error {
 		return fmt.Errorf("%s: %s", r.Error, r.Detail)
 	}
 	t.events++
+	t.noteGap(&r)
 	if t.options.output == "json" {
 		_, err := out.Write(line)
 		return err
@@ -145,4 +148,18 @@ func (t *tailer) print(out io.Writer, line []byte) error {
 	}
 	_, err := out.Write(append(data, '\n'))
 	return err
+}
+
+// noteGap says when the numbers of a lane, which have no gaps, go on later than they should.
+func (t *tailer) noteGap(r *tailRow) {
+	if t.lanes == nil {
+		t.lanes = map[string]uint64{}
+	}
+	lane := fmt.Sprint(r.Partition, " ", r.Gateway)
+	last := t.lanes[lane]
+	t.lanes[lane] = r.Number
+	if last != 0 && r.Number > last+1 {
+		fmt.Fprintf(t.stderr, "headgate tail: partition %d of gateway %s: events are missing between numbers %d and %d; they were refused by the backend, removed, or lost\n",
+			r.Partition, r.Gateway, last, r.Number)
+	}
 }

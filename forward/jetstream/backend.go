@@ -57,6 +57,9 @@ func (b *Backend) resume(ctx context.Context, l *lane) error {
 	m, err := b.lastOf(ctx, l)
 	if errors.Is(err, js.ErrMsgNotFound) {
 		l.known = true
+		if b.cfg.Lost > 0 { // this may be a lane that has lost all it had
+			l.last = lostNumbers
+		}
 		return nil
 	}
 	if err != nil {
@@ -66,6 +69,10 @@ func (b *Backend) resume(ctx context.Context, l *lane) error {
 		return b.stop(l, &ChainError{Subject: l.subject, Found: m.Seq, Reason: "not a gateway's message"})
 	}
 	l.known, l.last, l.seq = true, m.Last, m.Seq
+	if m.Seq < b.cfg.Lost {
+		l.last += lostNumbers
+		b.log.Warn("the lane may have lost its end to a damage, its numbers go on above", "subject", l.subject, "stored", m.Last, "above", l.last)
+	}
 	return nil
 }
 

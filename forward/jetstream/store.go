@@ -28,6 +28,10 @@ type Config struct {
 
 	OnFull func() // called when a stream was found full; must not block. nil: nothing
 
+	// Lost is the sequence up to which the stream has lost messages to a damage; 0: none. A lane that ends before it may have
+	// lost its end, and with it the numbers that were given last: it goes on far above them.
+	Lost uint64
+
 	Streams    int // JetStream streams that the partitions are spread over, which cannot be changed later; 0: one
 	Partitions int // of the stream; needed with more than one
 }
@@ -37,6 +41,9 @@ const (
 
 	// duplicateWindow only saves work in a cluster; nothing relies on it.
 	duplicateWindow = 2 * time.Minute
+
+	// lostNumbers is more than a lane can have lost: readers find a gap instead of numbers they know.
+	lostNumbers = 1 << 32
 
 	// runHeadroom is left for subject and headers in a message of the largest size.
 	runHeadroom = 64 << 10

@@ -31,7 +31,7 @@ var allowed = map[string][]string{
 	"internal/compress":  {},
 	"internal/problem":   {"event"},
 	"internal/jsonscan":  {"event"},
-	"internal/natsd":     {},
+	"internal/natsd":     {"internal/wholefile"},
 	"internal/layers":    {},
 	"internal/settings":  {},
 	"internal/wholefile": {},

@@ -24,6 +24,10 @@ type Config struct {
 
 	MaxPayload   int           // bytes of the largest message with its headers; 0: 8 MiB
 	StartTimeout time.Duration // recovery of the store included; 0: 60 s
+
+	// Aside is the folder that gets the blocks in which messages are damaged, with a report; what is sound of them stays in
+	// the store. Empty: a damaged store is a *DamagedError and stays as it is.
+	Aside string
 }
 
 const (
@@ -39,9 +43,11 @@ var ErrNotReady = errors.New("not ready")
 
 // Server is a running server.
 type Server struct {
-	ns   *server.Server
-	name string
-	log  *slog.Logger
+	ns  *server.Server
+	cfg Config
+	log *slog.Logger
+
+	damage []Damage
 
 	mu     sync.Mutex
 	closed bool
@@ -58,18 +64,29 @@ func Start(ctx context.Context, cfg Config, log *slog.Logger) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	log = log.With("server", cfg.Name)
+	if err := examineStore(cfg.Dir, cfg.Aside, log); err != nil {
+		return nil, fmt.Errorf("start nats server %s in %s: %w", cfg.Name, cfg.Dir, err)
+	}
 	ns, err := server.NewServer(opts)
 	if err != nil {
 		return nil, fmt.Errorf("nats server %s: %w", cfg.Name, err)
 	}
-	log = log.With("server", cfg.Name)
 	logs := &logger{log: log}
 	ns.SetLoggerV2(logs, false, false, false)
 	if err := run(ctx, ns, logs, cmp.Or(cfg.StartTimeout, defaultStartTimeout)); err != nil {
 		return nil, fmt.Errorf("start nats server %s in %s: %w", cfg.Name, cfg.Dir, err)
 	}
-	return &Server{ns: ns, name: cfg.Name, log: log, done: make(chan struct{})}, nil
+	s := &Server{ns: ns, cfg: cfg, log: log, done: make(chan struct{})}
+	if err := s.recall(); err != nil {
+		ns.Shutdown()
+		return nil, fmt.Errorf("start nats server %s in %s: %w", cfg.Name, cfg.Dir, err)
+	}
+	return s, nil
 }
+
+// Damage returns what is reported lost of the store, at this start and before.
+func (s *Server) Damage() []Damage { return s.damage }
 
 func options(cfg Config) (*server.Options, error) {
 	if cfg.Name == "" || cfg.Dir == "" {
@@ -126,7 +143,7 @@ func (s *Server) Connect(name string) (*nats.Conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, fmt.Errorf("connect to nats server %s: %w", s.name, server.ErrServerNotRunning)
+		return nil, fmt.Errorf("connect to nats server %s: %w", s.cfg.Name, server.ErrServerNotRunning)
 	}
 	nc, err := nats.Connect("", nats.InProcessServer(s.ns), nats.Name(name), nats.MaxReconnects(-1),
 		nats.ReconnectWait(100*time.Millisecond),
@@ -134,7 +151,7 @@ func (s *Server) Connect(name string) (*nats.Conn, error) {
 			s.log.Warn("nats connection", "name", name, "err", err)
 		}))
 	if err != nil {
-		return nil, fmt.Errorf("connect to nats server %s: %w", s.name, err)
+		return nil, fmt.Errorf("connect to nats server %s: %w", s.cfg.Name, err)
 	}
 	s.conns = append(s.conns, nc)
 	return nc, nil
@@ -154,6 +171,7 @@ func (s *Server) Close() {
 	for _, nc := range s.conns {
 		nc.Close()
 	}
+	s.remember()
 	s.ns.Shutdown() // waits for its goroutines
 	close(s.done)
 }
