@@ -53,7 +53,8 @@ type Gateway struct {
 	admin  *admin.Server
 	addresses
 
-	steering  sync.Mutex // one change of streams or plugins at a time
+	steering  turn             // one change of streams or plugins at a time
+	unmade    *ingest.Settings // of streams that a request may make
 	streams   atomic.Pointer[map[string]*stream]
 	broken    sync.Map // name of a stream -> *brokenStream
 	accepting atomic.Bool
@@ -75,7 +76,15 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 	if deps.Log == nil {
 		deps.Log = slog.New(slog.DiscardHandler)
 	}
-	g := &Gateway{cfg: cfg, deps: deps, log: deps.Log, metrics: newRegistry(deps.Build), presses: forward.NewPresses(0)}
+	usual, err := define(StreamConfig{}.withDefaults(), 0, managedByAPI)
+	if err != nil {
+		return nil, err
+	}
+	usual.settings.Unmade = true
+	g := &Gateway{
+		cfg: cfg, deps: deps, log: deps.Log, metrics: newRegistry(deps.Build), presses: forward.NewPresses(0),
+		steering: newTurn(), unmade: usual.settings,
+	}
 	g.deadLettered = newDeadLettered(g.metrics)
 	var err error
 	if g.tokens, err = cfg.loadTokens(); err != nil {

@@ -23,7 +23,8 @@ const (
 // steerTimeout bounds what making a stream on first use may take.
 const steerTimeout = 10 * time.Second
 
-// Open returns the stream called name, and makes it where that is allowed.
+// Open returns the stream called name, or where it may be made on first use one that is made with the first events that are
+// to be stored.
 func (g *Gateway) Open(name string) (ingest.Stream, error) {
 	if !g.accepting.Load() {
 		return nil, event.Problemf(event.Draining, "the gateway is stopping; send to another one, or again when it is back")
@@ -38,11 +39,18 @@ func (g *Gateway) Open(name string) (ingest.Stream, error) {
 	if p, ok := errors.AsType[*event.Problem](err); !ok || p.Code != event.UnknownStream || !g.cfg.autoCreate() {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), steerTimeout)
-	defer cancel()
-	g.steering.Lock()
-	defer g.steering.Unlock()
-	return g.findOrCreate(ctx, name)
+	if err := g.room(name); err != nil {
+		return nil, err
+	}
+	return &prospect{g: g, name: name}, nil
+}
+
+// room refuses one stream more than there may be.
+func (g *Gateway) room(name string) error {
+	if g.streamCount() < maxStreams {
+		return nil
+	}
+	return event.Problemf(event.UnknownStream, "there is no stream %q, and at most %d are made on first use", name, maxStreams)
 }
 
 // brokenStream is a stream that is defined and could not be started: it refuses its requests, the others run.
@@ -74,8 +82,8 @@ func (g *Gateway) findOrCreate(ctx context.Context, name string) (*stream, error
 	if err == nil || !validName(name) || !g.cfg.autoCreate() {
 		return s, err
 	}
-	if g.streamCount() >= maxStreams {
-		return nil, event.Problemf(event.UnknownStream, "there is no stream %q, and at most %d are made on first use", name, maxStreams)
+	if err := g.room(name); err != nil {
+		return nil, err
 	}
 	return g.createStream(ctx, name, StreamConfig{}.withDefaults())
 }

@@ -35,7 +35,7 @@ func (c *core) serve(ctx context.Context, r *request) answer {
 func (c *core) take(ctx context.Context, r *request, p *plan) answer {
 	p.who = identify(r.fields)
 	if no := c.admit(r, p); no != nil { // memory may have become scarce
-		no.Stream = p.name
+		no.Stream = p.counters.name
 		return c.refused(no, p.who)
 	}
 	w := takeWork(c.budget)
@@ -48,7 +48,7 @@ func (c *core) take(ctx context.Context, r *request, p *plan) answer {
 // store takes a request from its first body byte to its answer.
 func (c *core) store(ctx context.Context, r *request, p *plan, w *work) answer {
 	if problem := c.receive(r, p, w); problem != nil {
-		a := c.refused(&refusal{Problem: problem, Stream: p.name}, p.who)
+		a := c.refused(&refusal{Problem: problem, Stream: p.counters.name}, p.who)
 		a.close = true
 		return a
 	}
@@ -59,7 +59,7 @@ func (c *core) store(ctx context.Context, r *request, p *plan, w *work) answer {
 		problem = decode(b, p)
 	}
 	if problem != nil {
-		return c.refused(&refusal{Problem: problem, Stream: p.name}, p.who)
+		return c.refused(&refusal{Problem: problem, Stream: p.counters.name}, p.who)
 	}
 	now := time.Now()
 	p.describe(b, r, now)
@@ -69,6 +69,7 @@ func (c *core) store(ctx context.Context, r *request, p *plan, w *work) answer {
 		problem = event.Problemf(event.StrictRejected, "%d of %d events are refused and mode=strict stores all or nothing", rejected, len(b.Events))
 	case rejected < len(b.Events):
 		problem = c.accept(ctx, p.stream, b, now.Add(c.timeout))
+		c.name(p)
 	}
 	return c.outcome(r, p, b, problem)
 }
@@ -155,6 +156,13 @@ func (c *core) accept(ctx context.Context, s Stream, b *event.Batch, until time.
 		return c.notAccepted(err)
 	}
 	return nil
+}
+
+// name counts what becomes of the request under the name of its stream, once that is made.
+func (c *core) name(p *plan) {
+	if p.settings.Unmade && !p.stream.Settings().Unmade {
+		p.counters = c.metrics.stream(p.name)
+	}
 }
 
 func (c *core) notAccepted(err error) *event.Problem {

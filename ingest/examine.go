@@ -41,8 +41,8 @@ func route(target []byte) (name, query []byte, events bool) {
 	return name, query, events && bytes.IndexByte(name, '/') < 0
 }
 
-// examine does every check that needs no byte of the body, and makes the plan for it. It changes nothing but for the stream it may open: it is called before
-// the body is asked for and again when it is about to be read.
+// examine does every check that needs no byte of the body, and makes the plan for it. It changes nothing: it is called before the body
+// is asked for and again when it is about to be read.
 func (c *core) examine(p *plan, r *request) (no *refusal) {
 	name, query, ok := route(r.target)
 	if !ok {
@@ -61,7 +61,7 @@ func (c *core) examine(p *plan, r *request) (no *refusal) {
 		no = c.admit(r, p)
 	}
 	if no != nil {
-		no.Stream = p.name
+		no.Stream = p.counters.name
 	}
 	return no
 }
@@ -76,10 +76,13 @@ func (c *core) open(p *plan, name []byte) *refusal {
 	if err != nil {
 		return &refusal{Problem: c.problem(err)}
 	}
-	if p.counters == nil {
+	p.stream, p.settings = stream, stream.Settings()
+	switch {
+	case p.settings.Unmade:
+		p.counters = c.metrics.stream("")
+	case p.counters == nil:
 		p.counters = c.metrics.stream(p.name)
 	}
-	p.stream, p.settings = stream, stream.Settings()
 	p.limits = p.settings.limits()
 	return nil
 }

@@ -37,7 +37,7 @@ type refusedDocument struct {
 func (c *core) outcome(r *request, p *plan, b *event.Batch, ended *event.Problem) answer {
 	counts, m := b.Counts(), p.counters
 	if ended != nil && ended.Code != event.StrictRejected {
-		return c.refused(&refusal{Problem: ended, Stream: p.name}, p.who)
+		return c.refused(&refusal{Problem: ended, Stream: p.counters.name}, p.who)
 	}
 	m.errors(b.Errors, counts.Rejected)
 	if ended != nil {

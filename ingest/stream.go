@@ -13,8 +13,10 @@ import (
 // Gate is where streams are found. It is called concurrently, twice a request (before and after the body's first
 // byte), and must not block on I/O.
 type Gate interface {
-	// Open returns the stream called name, and makes it where that is allowed. The error is an *event.Problem:
-	// bad_stream_name, unknown_stream, forbidden, draining, ... Only names it returns a stream for become labels of metrics.
+	// Open returns the stream called name. Where it may be made on first use, its Settings say that it is unmade, and its
+	// first Accept makes it. The error is an *event.Problem:
+	// bad_stream_name, unknown_stream, forbidden, draining, ... Only names of streams that are
+	// made become labels of metrics.
 	Open(name string) (Stream, error)
 }
 
@@ -34,6 +36,8 @@ type Settings struct {
 	Limits     Limits
 	MediaTypes []string // types whose body is one opaque event, in lower case; nil: DefaultMediaTypes
 	PassUTF8   bool     // store JSON and text that is not UTF-8 as it came instead of refusing it
+
+	Unmade bool // there is no such stream yet, see Gate.Open
 
 	AckDefault, AckMin, AckMax event.Level // defaults: durable, accepted, delivered
 

@@ -14,7 +14,8 @@ import (
 //
 //	length uint32 | sequence uint64 | time int64 | length of subject uint16 | subject | [length uint32 | headers] | message | sum [8]byte
 //
-// in little endian. The sum covers sequence, time, subject, headers and message, but none of the lengths. (nats-server
+// in little endian. The sum covers sequence, time, subject, headers and message, but none of the lengths. So where there
+// are no headers, which events always have, a damage to the length of the subject is not seen. (nats-server
 // 2.15, server/filestore.go: writeMsgRecordToBuf, rebuildStateFromBufLocked.)
 const (
 	recordHead = 22

@@ -1,0 +1,84 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+
+	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/ingest"
+)
+
+// prospect stands for a stream that a request may make, until it has events to store: what is refused makes nothing.
+// One request uses it.
+type prospect struct {
+	g    *Gateway
+	name string
+	made *stream
+}
+
+// Settings returns the default ones, marked, and those of the stream once it is made.
+func (p *prospect) Settings() *ingest.Settings {
+	if p.made != nil {
+		return p.made.Settings()
+	}
+	return p.g.unmade
+}
+
+// Accept makes the stream and takes the batch into it.
+func (p *prospect) Accept(ctx context.Context, b *event.Batch) error {
+	s, err := p.g.make(ctx, p.name)
+	if err != nil {
+		return err
+	}
+	p.made = s
+	if !s.current.Load().usual() {
+		return event.Problemf(event.Overloaded, "stream %s was defined while the request was read; send it again", p.name)
+	}
+	return s.Accept(ctx, b)
+}
+
+// usual reports whether a batch that was read with the default settings can be taken.
+func (d *definition) usual() bool {
+	usual := StreamConfig{}.withDefaults()
+	d2 := d.config
+	d2.Plugins = nil
+	return string(d2.document()) == string(usual.document())
+}
+
+// make makes a stream on first use, unless somebody was faster. When it may not have its turn before ctx ends, nothing is
+// made and nothing stored.
+func (g *Gateway) make(ctx context.Context, name string) (*stream, error) {
+	ctx, cancel := context.WithTimeout(ctx, steerTimeout)
+	defer cancel()
+	if !g.steering.lockBefore(ctx) {
+		return nil, event.Problemf(event.Overloaded, "stream %s could not be made in time, because another change is still under way; send the request again", name)
+	}
+	defer g.steering.Unlock()
+	s, err := g.findOrCreate(ctx, name)
+	if _, ok := errors.AsType[*event.Problem](err); err != nil && !ok && ctx.Err() != nil {
+		g.log.Warn("a stream was not made in time", "stream", name, "err", err)
+		return nil, event.Problemf(event.Overloaded, "stream %s could not be made in time; send the request again", name)
+	}
+	return s, err
+}
+
+// turn is a lock that one can wait for only so long.
+type turn chan struct{}
+
+func newTurn() turn { return make(turn, 1) }
+
+// Lock waits for the turn.
+func (t turn) Lock() { t <- struct{}{} }
+
+// Unlock gives it to the next one.
+func (t turn) Unlock() { <-t }
+
+// lockBefore is Lock, or false when ctx ends first.
+func (t turn) lockBefore(ctx context.Context) bool {
+	select {
+	case t <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
