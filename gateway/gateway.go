@@ -86,7 +86,6 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 		steering: newTurn(), unmade: usual.settings,
 	}
 	g.deadLettered = newDeadLettered(g.metrics)
-	var err error
 	if g.tokens, err = cfg.loadTokens(); err != nil {
 		return nil, err
 	}
