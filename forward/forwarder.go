@@ -21,7 +21,7 @@ type Config struct {
 	Codec       string // a name that internal/compress knows; zstd
 
 	LingerWaiting time.Duration // age at which events are sealed when a request waits for them; 1 ms
-	LingerIdle    time.Duration // age at which others are sealed; 20 ms
+	LingerIdle    time.Duration // age at which others are sealed; 50 ms
 	FrameBytes    int           // most bytes of a frame before compression, a single larger event aside; 512 KiB
 	FrameEvents   int           // most events of a frame; 10,000
 	MaxRun        int           // most bytes of a run, a single larger frame aside; FrameBytes
@@ -107,7 +107,7 @@ func (c *Config) setDefaults() {
 	orDefault(&c.BackendName, "default")
 	orDefault(&c.Codec, "zstd")
 	orDefault(&c.LingerWaiting, time.Millisecond)
-	orDefault(&c.LingerIdle, 20*time.Millisecond)
+	orDefault(&c.LingerIdle, 50*time.Millisecond)
 	orDefault(&c.FrameBytes, 512<<10)
 	orDefault(&c.FrameEvents, 10_000)
 	orDefault(&c.MaxRun, c.FrameBytes)

@@ -133,7 +133,7 @@ func (s StreamConfig) withDefaults() StreamConfig {
 	orText(&s.UTF8, "reject")
 	or(&s.Partitions.Max, 16)
 	or(&s.Linger.Waiting, settings.Duration(time.Millisecond))
-	or(&s.Linger.Idle, settings.Duration(20*time.Millisecond))
+	or(&s.Linger.Idle, settings.Duration(50*time.Millisecond))
 	or(&s.Frame.Bytes, 512<<10)
 	or(&s.Frame.Events, 10_000)
 	or(&s.Limits.Body, 16<<20)
