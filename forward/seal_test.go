@@ -30,13 +30,13 @@ func TestLinger(t *testing.T) {
 		steps []step
 		want  []string // when runs arrive
 	}{
-		"nobody waits":              {[]step{{0, event.Accepted}, {5 * time.Millisecond, event.Accepted}}, []string{"20ms"}},
+		"nobody waits":              {[]step{{0, event.Accepted}, {5 * time.Millisecond, event.Accepted}}, []string{"50ms"}},
 		"a request waits":           {[]step{{0, event.Durable}}, []string{"1ms"}},
 		"one of them waits":         {[]step{{0, event.Accepted}, {5 * time.Millisecond, event.Delivered}}, []string{"6ms"}},
 		"the oldest decides":        {[]step{{0, event.Durable}, {500 * time.Microsecond, event.Durable}}, []string{"1ms"}},
 		"idle does not postpone":    {[]step{{0, event.Durable}, {0, event.Accepted}}, []string{"1ms"}},
-		"waiting is sooner at last": {[]step{{0, event.Accepted}, {19500 * time.Microsecond, event.Durable}}, []string{"20ms"}},
-		"then it starts again":      {[]step{{0, event.Accepted}, {30 * time.Millisecond, event.Durable}}, []string{"20ms", "31ms"}},
+		"waiting is sooner at last": {[]step{{0, event.Accepted}, {49500 * time.Microsecond, event.Durable}}, []string{"50ms"}},
+		"then it starts again":      {[]step{{0, event.Accepted}, {60 * time.Millisecond, event.Durable}}, []string{"50ms", "61ms"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestLingerAfterACut(t *testing.T) {
 		b.TableVersion = 2
 		forward(t, f, b)
 		<-time.After(time.Second)
-		wantStrings(t, m.arrivals(begin), "0s", "20ms")
+		wantStrings(t, m.arrivals(begin), "0s", "50ms")
 	})
 }
 

@@ -53,7 +53,7 @@ backends: {local: {jetstream: {embedded: true, max_bytes: 1GiB}}}
 	if web.Key.JSON != "/remote_ip" || web.Partitions.Max != 4 || web.Frame.Bytes != 64<<10 || web.Frame.Events != 10_000 {
 		t.Errorf("web: %+v", web)
 	}
-	if time.Duration(web.Linger.Waiting) != 2*time.Millisecond || time.Duration(web.Linger.Idle) != 20*time.Millisecond {
+	if time.Duration(web.Linger.Waiting) != 2*time.Millisecond || time.Duration(web.Linger.Idle) != 50*time.Millisecond {
 		t.Errorf("linger: %+v", web.Linger)
 	}
 	if !app.Key.Required || app.Codec != "zstd" {
