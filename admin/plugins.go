@@ -75,7 +75,7 @@ func passed(v Version) error {
 func (s *Server) upload(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("plugin")
 	if !validName(name) {
-		return event.Problemf(event.BadParameter, "a plugin's name is 1 to 63 of a-z, 0-9, _ and -, the first no sign")
+		return event.Problemf(event.BadParameter, "a plugin's name is 1 to 63 of a-z, 0-9, _ and -, and begins with a letter or a digit")
 	}
 	select {
 	case s.uploads <- struct{}{}:

@@ -46,6 +46,7 @@ type Batch struct {
 
 	Body  []byte // the decoded request body, the buffer that Event.Data points into; reused with the batch
 	arena arena
+	attrs []Attr // what Attrs of events are parts of
 }
 
 // Error describes one refused event.
@@ -132,6 +133,16 @@ func (b *Batch) Copy(p []byte) []byte { return b.arena.copy(p) }
 // Alloc returns n bytes of undefined content that live as long as the batch.
 func (b *Batch) Alloc(n int) []byte { return b.arena.alloc(n) }
 
+// KeepAttrs returns a copy of list that lives as long as the batch; the names and values in it stay whose they are.
+func (b *Batch) KeepAttrs(list []Attr) []Attr {
+	from := len(b.attrs)
+	b.attrs = append(b.attrs, list...) // lists given out before stay right when it moves on to a larger array
+	return b.attrs[from:len(b.attrs):len(b.attrs)]
+}
+
+// maxAttrs is how many attributes a batch may have room for when its memory is kept.
+const maxAttrs = 64 << 10
+
 // Reset makes b empty for reuse and keeps its memory.
 func (b *Batch) Reset() {
 	clear(b.Events)
@@ -139,8 +150,12 @@ func (b *Batch) Reset() {
 	clear(b.Errors)
 	clear(b.Letters)
 	clear(b.replaced)
+	clear(b.attrs)
+	if cap(b.attrs) > maxAttrs {
+		b.attrs = nil
+	}
 	next := Batch{Events: b.Events[:0], Headers: b.Headers[:0], Errors: b.Errors[:0], Letters: b.Letters[:0],
-		replaced: b.replaced[:0], Body: b.Body[:0], arena: b.arena}
+		replaced: b.replaced[:0], Body: b.Body[:0], arena: b.arena, attrs: b.attrs[:0]}
 	next.arena.reset()
 	*b = next
 }

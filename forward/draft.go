@@ -17,6 +17,7 @@ type draft struct {
 	places []place     // one per event
 	text   []byte      // what the metadata's slices point into; older pieces stay valid when it grows
 	pairs  []wire.Attr // the attributes of all events, likewise
+	labels int         // bytes of all ids and attributes
 }
 
 // place is where an event lies and where it was routed to.
@@ -34,7 +35,7 @@ const keyless = -1
 
 // open starts a frame of about n bytes of limit.
 func (d *draft) open(n, limit int, framing wire.Framing, version uint64) {
-	d.raw, d.limit = take(room(n, limit)), limit
+	d.raw, d.limit, d.labels = take(room(n, limit)), limit, 0
 	d.meta.Framing, d.meta.TableVersion = framing, version
 }
 
@@ -65,6 +66,7 @@ func (d *draft) add(e *event.Event) {
 		d.raw = grow(d.raw, n, d.limit)
 	}
 	d.raw.b = wire.AppendEvent(d.raw.b, e.Data, m.Framing)
+	d.labels += labels(e)
 	before := len(d.places)
 	d.places = append(d.places, d.place(e))
 	if e.Time != 0 || len(m.Times) > 0 {

@@ -45,11 +45,7 @@ var (
 
 // weight is what an event is charged for until it is sealed.
 func weight(e *event.Event) int64 {
-	n := len(e.Data) + len(e.Key) + len(e.ID) + eventOverhead
-	for i := range e.Attrs {
-		n += len(e.Attrs[i].Name) + len(e.Attrs[i].Value) + eventOverhead
-	}
-	return int64(n)
+	return int64(len(e.Data) + len(e.Key) + labels(e) + eventOverhead*(1+len(e.Attrs)))
 }
 
 // weightOf is the weight of the events at which.
@@ -78,7 +74,7 @@ func (fr *frame) fill(in *intake, which []int32, cfg *Config) (n int, bytes int6
 	which = which[:min(len(which), cfg.FrameEvents-fr.events)]
 	for _, at := range which {
 		e := &in.batch.Events[at]
-		if !fr.fits(len(e.Data), cfg) || fr.framing == wire.NDJSON && in.newline(e) {
+		if !fr.fits(len(e.Data)+labels(e), cfg) || fr.framing == wire.NDJSON && in.newline(e) {
 			break
 		}
 		fr.draft.add(e)
@@ -95,9 +91,18 @@ func (fr *frame) fill(in *intake, which []int32, cfg *Config) (n int, bytes int6
 	return n, bytes
 }
 
+// labels is the size of the id and the attributes of an event, which count as its bytes do.
+func labels(e *event.Event) int {
+	n := len(e.ID)
+	for i := range e.Attrs {
+		n += len(e.Attrs[i].Name) + len(e.Attrs[i].Value)
+	}
+	return n
+}
+
 // fits tells whether another event of n bytes leaves the frame within its limit. An empty frame takes any.
 func (fr *frame) fits(n int, cfg *Config) bool {
-	used := len(fr.draft.raw.b)
+	used := len(fr.draft.raw.b) + fr.draft.labels
 	return used+n+binary.MaxVarintLen64 <= cfg.FrameBytes || used == 0
 }
 

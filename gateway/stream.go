@@ -58,7 +58,7 @@ func define(cfg StreamConfig, revision uint64, managed string) (*definition, err
 	def, _ := event.ParseLevel(cfg.Ack.Default)
 	low, _ := event.ParseLevel(cfg.Ack.Min)
 	high, _ := event.ParseLevel(cfg.Ack.Max)
-	key := builtin.Key{JSON: cfg.Key.JSON, Header: strings.ToLower(cfg.Key.Header), Required: cfg.Key.Required}
+	key := builtin.Key{JSON: cfg.Key.JSON, Header: strings.ToLower(cfg.Key.Header), CE: cfg.Key.CE, Required: cfg.Key.Required}
 	if err := key.Validate(); err != nil {
 		return nil, fmt.Errorf("key: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/ingest/cloudevents"
 	"github.com/headgate-io/headgate/internal/compress"
 	"github.com/headgate-io/headgate/internal/jsonscan"
 	"github.com/headgate-io/headgate/internal/settings"
@@ -30,17 +31,18 @@ type StreamConfig struct {
 	Limits     LimitsConfig     `json:"limits"`
 }
 
-// KeyConfig says where the partition key of an event is found; at most one of JSON and Header is set.
+// KeyConfig says where the partition key of an event is found; at most one of JSON, Header and CE is set.
 type KeyConfig struct {
 	JSON     string `json:"json,omitempty"`   // JSON pointer into the event (RFC 6901)
 	Header   string `json:"header,omitempty"` // request header
+	CE       string `json:"ce,omitempty"`     // CloudEvents attribute
 	Required bool   `json:"required,omitempty"`
 }
 
 // UnmarshalText reads the short form `key: required`.
 func (k *KeyConfig) UnmarshalText(text []byte) error {
 	if string(text) != "required" {
-		return fmt.Errorf("%q is no key; write {json: /pointer}, {header: name} or required", text)
+		return fmt.Errorf("%q is no key; write {json: /pointer}, {header: name}, {ce: attribute} or required", text)
 	}
 	*k = KeyConfig{Required: true}
 	return nil
@@ -161,7 +163,7 @@ func (s *StreamConfig) problems() (all []error) {
 			all = append(all, fmt.Errorf("%s: %w", path, err))
 		}
 	}
-	add("key", mustBe(s.Key.JSON == "" || s.Key.Header == "", "set json or header, not both"))
+	add("key", s.Key.problem())
 	add("key.header", mustBe(!strings.EqualFold(s.Key.Header, "authorization"), "must not be a header with credentials"))
 	if _, err := jsonscan.ParsePointer(s.Key.JSON); err != nil {
 		add("key.json", err)
@@ -185,6 +187,13 @@ func (s *StreamConfig) problems() (all []error) {
 		add(fmt.Sprintf("plugins.%d.name", i), mustBe(validName(p.Name), "%q is not a plugin name", p.Name))
 	}
 	return all
+}
+
+func (k *KeyConfig) problem() error {
+	if k.JSON != "" && k.Header != "" || k.CE != "" && k.JSON+k.Header != "" {
+		return errors.New("set one of json, header and ce")
+	}
+	return mustBe(k.CE == "" || cloudevents.ValidName(k.CE), "ce: %q is not a CloudEvents attribute: they consist of a-z and 0-9", k.CE)
 }
 
 func (a *AckConfig) problem() error {

@@ -71,7 +71,7 @@ func (g *Gateway) find(name string) (*stream, error) {
 		return nil, event.Problemf(event.Internal, "stream %s did not start: %v; mend the cause and start again, or delete the stream", name, b.(*brokenStream).err)
 	}
 	if !validName(name) {
-		return nil, event.Problemf(event.BadStreamName, "a stream's name is 1 to 63 of a-z, 0-9, _ and -, the first no sign")
+		return nil, event.Problemf(event.BadStreamName, "a stream's name is 1 to 63 of a-z, 0-9, _ and -, and begins with a letter or a digit")
 	}
 	return nil, event.Problemf(event.UnknownStream, "there is no stream %q; define it in the configuration or with `headgate stream set`", name)
 }

@@ -55,7 +55,7 @@ func (c *core) store(ctx context.Context, r *request, p *plan, w *work) answer {
 	problem := c.inflate(p, w)
 	b := &w.batch
 	if problem == nil {
-		b.Body = w.body.bytes()
+		b.Body, p.account = w.body.bytes(), &w.account
 		problem = decode(b, p)
 	}
 	if problem != nil {

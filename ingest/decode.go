@@ -16,6 +16,8 @@ type decoder struct {
 	limits  Limits
 	scanner *jsonscan.Scanner // nil unless the syntax is JSON
 	pass    bool              // text that is not UTF-8 is fine
+
+	cloud *cloudDecoder // nil unless the events are CloudEvents
 }
 
 // decode fills p's batch from its body. Events that are refused alone are marked in the batch; a problem means
@@ -27,7 +29,17 @@ func decode(b *event.Batch, p *plan) *event.Problem {
 		d.scanner = p.settings.takeScanner()
 		defer p.settings.giveScanner(d.scanner)
 	}
+	if p.framing >= structured {
+		d.cloud = takeCloud(p.account)
+		defer d.cloud.give()
+	}
 	switch p.framing {
+	case structured:
+		return d.structured()
+	case batched:
+		return d.batched()
+	case binaryOpaque, binaryJSON, binaryText:
+		return d.binary(p.binary)
 	case oneJSON:
 		return d.json()
 	case lines, textLines:

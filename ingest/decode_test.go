@@ -154,14 +154,20 @@ func TestWatchedFields(t *testing.T) {
 // Nothing may be decoded from a body that is cut anywhere but at the end of a line or value.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{"{\"a\":1}\n\n[2]\r\n", "[1,{\"a\":[]},\"\xff\"]", "\x01a\x00\x03b\nc", "[[[[", "1 2\n"} {
-		for kind := range uint8(5) {
+		for kind := range uint8(binaryText) + 1 {
 			f.Add([]byte(seed), kind)
 		}
 	}
-	s := &Settings{Limits: Limits{Event: 16, Events: 8, Depth: 3}}
+	for _, seed := range []string{`{"specversion":"1.0","id":"1","source":"a","type":"t"}`, `[{"specversion":"1.0","id":"1","source":"a","type":"t"},1]`} {
+		f.Add([]byte(seed), uint8(structured))
+		f.Add([]byte(seed), uint8(batched))
+	}
+	fields := []event.Attr{{Name: []byte("ce-specversion"), Value: []byte("1.0")}, {Name: []byte("ce-id"), Value: []byte("%41")},
+		{Name: []byte("ce-source"), Value: []byte("/s")}, {Name: []byte("ce-type"), Value: []byte("t")}}
+	s := &Settings{Limits: Limits{Event: 64, Events: 8, Depth: 3}}
 	f.Fuzz(func(t *testing.T, body []byte, kind uint8) {
 		b := &event.Batch{Body: body}
-		p := &plan{settings: s, limits: s.limits(), framing: framing(kind % 5)}
+		p := &plan{settings: s, limits: s.limits(), framing: framing(kind) % (binaryText + 1), binary: fields}
 		if decode(b, p) != nil {
 			return
 		}
@@ -170,9 +176,12 @@ func FuzzDecode(f *testing.F) {
 			if got := string(body[e.Offset:][:len(e.Data)]); got != string(e.Data) {
 				t.Fatalf("event %d is %q, at its offset there is %q", i, e.Data, got)
 			}
-			if e.Verdict == event.Keep && len(e.Data) > 16 {
+			if e.Verdict == event.Keep && len(e.Data) > 64 {
 				t.Fatalf("event %d has %d bytes", i, len(e.Data))
 			}
+		}
+		if len(b.Errors) != min(b.Counts().Rejected, event.MaxErrors) {
+			t.Fatalf("%d events are refused, %d errors", b.Counts().Rejected, len(b.Errors))
 		}
 		for _, e := range b.Errors {
 			if e.Offset < 0 || e.Offset > len(body) || b.Events[e.Index].Verdict != event.Rejected {

@@ -62,6 +62,9 @@ func (d *decoder) element(at, end int, fault jsonscan.Fault) *event.Problem {
 		d.batch.RejectAt(i, fault.Offset-at, fault.Code, fault.Detail)
 	default:
 		d.batch.Events[i].Fields = d.scanner.Fields
+		if d.cloud != nil {
+			return d.attributes(i)
+		}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/ingest/cloudevents"
 )
 
 // plan is what the header of a request says is to be done with its body.
@@ -24,6 +25,9 @@ type plan struct {
 	hasKey  bool
 	source  []byte // empty: the caller, or else the client's address
 	caller  []byte // who was authenticated; empty: nobody
+
+	binary  []event.Attr // header fields of a CloudEvent in binary mode, else nil
+	account *account     // pays for what decoding needs; nil: nobody does
 }
 
 // The routes there are, as the metrics call them.
@@ -141,7 +145,13 @@ func (p *plan) parse(fields []event.Attr, query []byte) (no *refusal) {
 			return no
 		}
 	}
-	if p.framing, no = p.settings.framing(values[contentType]); no != nil {
+	if p.binary != nil {
+		p.binary = fields
+		p.framing, no = p.settings.binary(values[contentType], seen[contentType])
+	} else {
+		p.framing, no = p.settings.framing(values[contentType])
+	}
+	if no != nil {
 		return no
 	}
 	if len(values[keyField]) > maxKey {
@@ -166,11 +176,18 @@ func (p *plan) other(f *event.Attr) *refusal {
 	switch string(f.Name) {
 	case "content-encoding":
 		return p.codings.add(f.Value)
-	case "idempotency-key", "ce-specversion":
+	case "idempotency-key":
 		return refuse(event.BadParameter, "%s is not supported by this version", f.Name)
+	case "ce-datacontenttype":
+		return refuse(event.BadParameter, "ce-datacontenttype is not sent: Content-Type says what the data of the event is")
+	}
+	if bytes.HasPrefix(f.Name, []byte(cloudevents.Prefix)) {
+		p.binary = noFields
 	}
 	return nil
 }
+
+var noFields = []event.Attr{} // not nil; read only
 
 // ask reads the query, and from it or the field Headgate-Ack the level of acknowledgement.
 func (p *plan) ask(query, ackField []byte) *refusal {

@@ -27,6 +27,7 @@ type stored struct {
 	hasKey                     bool
 	span                       event.Span
 	ack                        event.Level
+	id, attrs                  string // attributes as name=value, a newline behind each
 }
 
 // fakeStream keeps what it accepts, unless accept says otherwise.
@@ -51,10 +52,17 @@ func (s *fakeStream) Accept(ctx context.Context, b *event.Batch) error {
 	for i := range b.Events {
 		if e := &b.Events[i]; e.Verdict == event.Keep {
 			s.events = append(s.events, stored{string(e.Data), string(b.Key), string(b.Producer), string(b.TraceParent), b.HasKey,
-				e.Fields[event.FieldKey], b.Ack})
+				e.Fields[event.FieldKey], b.Ack, string(e.ID), attrsText(e.Attrs)})
 		}
 	}
 	return nil
+}
+
+func attrsText(attrs []event.Attr) (text string) {
+	for _, a := range attrs {
+		text += string(a.Name) + "=" + string(a.Value) + "\n"
+	}
+	return text
 }
 
 // data returns the stored events, and forgets them.

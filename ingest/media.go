@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/ingest/cloudevents"
 	"github.com/headgate-io/headgate/sdk/wire"
 )
 
@@ -17,6 +18,13 @@ const (
 	lines                    // NDJSON
 	textLines
 	prefixed // a varint length before each event
+
+	// CloudEvents; in binary mode the body is the data of one event, and checked as what its media type says.
+	structured
+	batched
+	binaryOpaque
+	binaryJSON
+	binaryText
 )
 
 // framings are the media types that mean the same on every stream; read only.
@@ -28,15 +36,18 @@ var framings = map[string]framing{
 	"application/jsonlines": lines,
 	"text/plain":            textLines,
 	wire.TypePrefixed:       prefixed,
+	cloudevents.TypeEvent:   structured,
+	cloudevents.TypeBatch:   batched,
 }
 
-const acceptedTypes = "application/json, application/x-ndjson, application/jsonl, text/plain, " + wire.TypePrefixed
+const acceptedTypes = "application/json, application/x-ndjson, application/jsonl, text/plain, " + wire.TypePrefixed + ", " +
+	cloudevents.TypeEvent + ", " + cloudevents.TypeBatch
 
 func (f framing) syntax() event.Syntax {
 	switch f {
-	case oneJSON, lines:
+	case oneJSON, lines, structured, batched, binaryJSON:
 		return event.JSON
-	case textLines:
+	case textLines, binaryText:
 		return event.Text
 	}
 	return event.Opaque
@@ -47,29 +58,40 @@ func (s *Settings) framing(contentType []byte) (framing, *refusal) {
 	if bytes.IndexByte(contentType, ',') >= 0 {
 		return 0, refuse(event.AmbiguousContentType, "send one media type in Content-Type")
 	}
-	name, params, _ := bytes.Cut(contentType, []byte{';'})
 	var lower [64]byte
-	name = appendLower(lower[:0], bytes.TrimSpace(name))
+	name, params := mediaType(lower[:0], contentType)
 	f, known := framings[string(name)]
 	switch {
 	case len(name) == 0:
-		return 0, s.unsupported("send a Content-Type; it says how the body is divided into events")
+		return 0, s.unsupported("there is no Content-Type, and it says how the body is divided into events")
 	case !known && !s.opaque(name):
-		return 0, s.unsupported("this stream does not take the media type of the request")
+		return 0, s.unsupported("this stream does not take %q", shown(name))
 	case !utf8Charset(params):
-		return 0, s.unsupported("the only charset is utf-8")
+		return 0, s.unsupported("%q: the only charset is utf-8", shown(contentType))
 	}
 	return f, nil
 }
 
-func (s *Settings) unsupported(detail string) *refusal {
+// mediaType takes a Content-Type apart and appends its name in lower case to dst.
+func mediaType(dst, contentType []byte) (name, params []byte) {
+	name, params, _ = bytes.Cut(contentType, []byte{';'})
+	return appendLower(dst, bytes.TrimSpace(name)), params
+}
+
+// unsupported refuses a media type and names those that are accepted.
+func (s *Settings) unsupported(format string, args ...any) *refusal {
 	types := s.MediaTypes
 	if types == nil {
 		types = defaultMediaTypes
 	}
 	accept := strings.Join(append([]string{acceptedTypes}, types...), ", ")
-	return refuse(event.UnsupportedMediaType, "%s", detail).with("Accept", accept)
+	no := refuse(event.UnsupportedMediaType, format, args...).with("Accept", accept)
+	no.Problem.Detail += "; Content-Type is one of " + accept
+	return no
 }
+
+// shown is as much of a client's text as an answer repeats.
+func shown(text []byte) []byte { return text[:min(len(text), 80)] }
 
 // utf8Charset reports whether the parameters of a media type name no other charset than UTF-8.
 func utf8Charset(params []byte) bool {

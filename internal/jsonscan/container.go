@@ -126,7 +126,7 @@ func space(src []byte, i int) int {
 // tooDeep refuses the container at src[i] and looks for its end by counting brackets: the value is lost, but those
 // behind it are not. It needs no memory, so it does not check that the kinds of brackets match.
 func (s *Scanner) tooDeep(src []byte, i int) int {
-	s.refuse(event.TooDeep, i, "arrays and objects are nested deeper than the limit")
+	s.refuse(event.TooDeep, i, s.deep)
 	for open := 0; i < len(src); {
 		switch src[i] {
 		case '"':

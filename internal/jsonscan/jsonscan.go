@@ -5,13 +5,17 @@
 // be valid UTF-8 (unless PassUTF8), and nesting is limited.
 package jsonscan
 
-import "github.com/headgate-io/headgate/event"
+import (
+	"strconv"
+
+	"github.com/headgate-io/headgate/event"
+)
 
 // Fault says what is wrong with a text and where; the zero Fault means nothing is.
 type Fault struct {
 	Code   event.Code // malformed_json, trailing_data, invalid_utf8, too_deep; empty for no fault
 	Offset int        // byte in src that is to blame; len(src) when the text ends too early
-	Detail string     // one constant phrase without the offset
+	Detail string     // a phrase without the offset, the same for all faults of a kind
 }
 
 // Scanner checks one text after another without allocating. It is not safe for concurrent use.
@@ -25,6 +29,7 @@ type Scanner struct {
 	PassUTF8 bool
 
 	maxDepth int
+	deep     string // what is said of deeper nesting
 	watch    [event.MaxFields]Pointer
 	watched  mask
 	lengths  uint64 // bit n%64 is set when a watched name is n bytes long: rules out most names at once
@@ -46,7 +51,7 @@ func New(maxDepth int, watch []Pointer) *Scanner {
 	if len(watch) > event.MaxFields {
 		panic("BUG: jsonscan: more pointers than event.Fields")
 	}
-	s := &Scanner{maxDepth: maxDepth}
+	s := &Scanner{maxDepth: maxDepth, deep: "arrays and objects are nested deeper than the limit of " + strconv.Itoa(maxDepth) + " levels"}
 	longest := 0
 	for i, p := range watch {
 		s.watch[i] = p

@@ -36,12 +36,13 @@ var allowed = map[string][]string{
 	"internal/settings":  {},
 	"internal/wholefile": {},
 
-	"ingest":      append([]string{"internal/jsonscan", "internal/compress", "sdk/wire"}, shared...),
-	"plugins":     append([]string{"internal/jsonscan", "sdk/abi"}, shared...),
-	"partitioner": {"event"},
-	"forward":     append([]string{"internal/compress", "sdk/wire"}, shared...),
-	"control":     append([]string{"internal/wholefile"}, shared...),
-	"admin":       shared,
+	"ingest":             append([]string{"internal/jsonscan", "internal/compress", "sdk/wire"}, shared...),
+	"ingest/cloudevents": {"event", "internal/jsonscan"},
+	"plugins":            append([]string{"internal/jsonscan", "sdk/abi"}, shared...),
+	"partitioner":        {"event"},
+	"forward":            append([]string{"internal/compress", "sdk/wire"}, shared...),
+	"control":            append([]string{"internal/wholefile"}, shared...),
+	"admin":              shared,
 
 	"forward/forwardtest": append([]string{"forward", "internal/compress", "sdk/consume", "sdk/wire"}, shared...),
 
@@ -52,7 +53,7 @@ var allowed = map[string][]string{
 }
 
 // standardOnly may not import anything outside the standard library and this module.
-var standardOnly = []string{"event", "sdk/wire", "sdk/abi", "sdk/plugin", "examples/plugins"}
+var standardOnly = []string{"event", "sdk/wire", "sdk/abi", "sdk/plugin", "examples/plugins", "ingest/cloudevents"}
 
 type listed struct {
 	ImportPath string

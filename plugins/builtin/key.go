@@ -1,4 +1,4 @@
-// Package builtin has what would be a plugin but needs none: keys by JSON pointer or header.
+// Package builtin has what would be a plugin but needs none: keys by JSON pointer, header or CloudEvents attribute.
 package builtin
 
 import (
@@ -15,13 +15,20 @@ import (
 type Key struct {
 	JSON     string // JSON pointer of the stream's key, which the syntax check watches: event.FieldKey; empty for none
 	Header   string // name of a request header, in lower case; empty for none
+	CE       string // name of a CloudEvents attribute; empty for none
 	Required bool   // an event without a key is refused
 }
 
 // Validate reports what is wrong with a Key that came from a configuration.
 func (k Key) Validate() error {
-	if k.JSON != "" && k.Header != "" {
-		return fmt.Errorf("key: json and header: only one can be had")
+	set := 0
+	for _, from := range [...]string{k.JSON, k.Header, k.CE} {
+		if from != "" {
+			set++
+		}
+	}
+	if set > 1 {
+		return fmt.Errorf("key: json, header and ce: only one can be had")
 	}
 	if k.Header != strings.ToLower(k.Header) {
 		return fmt.Errorf("key: header %q: must be in lower case", k.Header)
@@ -30,8 +37,8 @@ func (k Key) Validate() error {
 	return err
 }
 
-// FillKeys sets the keys of the events that are kept and have none: by pointer or header, then from Headgate-Key
-// (Batch.Key). It rejects events whose key can't be one.
+// FillKeys sets the keys of the events that are kept and have none: by pointer, header or attribute, then from
+// Headgate-Key (Batch.Key), then from the CloudEvents attribute partitionkey. It rejects events whose key can't be one.
 func (k Key) FillKeys(b *event.Batch) {
 	shared, has := k.ofRequest(b)
 	for i := range b.Events {
@@ -42,8 +49,14 @@ func (k Key) FillKeys(b *event.Batch) {
 		if k.JSON != "" && !fromField(b, i) {
 			continue
 		}
+		if k.CE != "" {
+			e.Key, e.HasKey = attribute(e, k.CE)
+		}
 		if !e.HasKey && has {
 			e.Key, e.HasKey = shared, true
+		}
+		if !e.HasKey && len(e.Attrs) > 0 {
+			e.Key, e.HasKey = attribute(e, "partitionkey")
 		}
 		switch {
 		case e.HasKey && len(e.Key) > abi.MaxKey:
@@ -64,6 +77,19 @@ func (k Key) ofRequest(b *event.Batch) (key []byte, ok bool) {
 		}
 	}
 	return b.Key, b.HasKey
+}
+
+// attribute is the value of a CloudEvents attribute.
+func attribute(e *event.Event, name string) (value []byte, ok bool) {
+	if name == "id" {
+		return e.ID, e.ID != nil && len(e.Attrs) > 0 // an id without attributes is no CloudEvent's
+	}
+	for i := range e.Attrs {
+		if string(e.Attrs[i].Name) == name {
+			return e.Attrs[i].Value, true
+		}
+	}
+	return nil, false
 }
 
 // fromField takes the key from the watched field, if it is there. It reports false when it rejected the event.
@@ -104,6 +130,8 @@ func (k Key) missing() string {
 		return "no key: the event has no value at " + k.JSON + ", and the request no Headgate-Key"
 	case k.Header != "":
 		return "no key: the request has neither the header " + k.Header + " nor Headgate-Key"
+	case k.CE != "":
+		return "no key: the event has no CloudEvents attribute " + k.CE + ", and the request no Headgate-Key"
 	}
 	return "no key: send one in Headgate-Key"
 }

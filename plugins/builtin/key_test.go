@@ -114,7 +114,7 @@ func TestKeysOfPluginsAndOtherVerdictsStay(t *testing.T) {
 
 // Case A03: an event without a key on a stream that requires one.
 func TestA03RequiredKeyIsMissing(t *testing.T) {
-	for _, k := range []Key{{Required: true}, {JSON: "/k", Required: true}, {Header: "x-k", Required: true}} {
+	for _, k := range []Key{{Required: true}, {JSON: "/k", Required: true}, {Header: "x-k", Required: true}, {CE: "subject", Required: true}} {
 		b := batchOf(t, "/k", `{"a":1}`)
 		k.FillKeys(b)
 		if b.Events[0].Verdict != event.Rejected || b.Errors[0].Code != event.KeyRequired {
@@ -123,13 +123,44 @@ func TestA03RequiredKeyIsMissing(t *testing.T) {
 	}
 }
 
+func TestKeyByAttribute(t *testing.T) {
+	attrs := func(pairs ...string) (all []event.Attr) {
+		for i := 0; i < len(pairs); i += 2 {
+			all = append(all, event.Attr{Name: []byte(pairs[i]), Value: []byte(pairs[i+1])})
+		}
+		return all
+	}
+	for _, tt := range []struct {
+		name, ce, request, want string
+		id                      []byte
+		attrs                   []event.Attr
+	}{
+		{"the attribute", "subject", "hk", "s", nil, attrs("type", "t", "subject", "s", "partitionkey", "p")},
+		{"the id", "id", "hk", "i", []byte("i"), attrs("type", "t")},
+		{"the id of what is no CloudEvent", "id", "hk", "hk", []byte("i"), nil},
+		{"missing: Headgate-Key", "subject", "hk", "hk", nil, attrs("partitionkey", "p")},
+		{"missing: partitionkey", "subject", "", "p", nil, attrs("partitionkey", "p")},
+		{"no extractor: partitionkey", "", "", "p", nil, attrs("partitionkey", "p")},
+		{"no extractor: Headgate-Key", "", "hk", "hk", nil, attrs("partitionkey", "p")},
+		{"none", "subject", "", "", nil, attrs("type", "t")},
+	} {
+		b := batchOf(t, "", `{}`)
+		b.Key, b.HasKey = []byte(tt.request), tt.request != ""
+		b.Events[0].ID, b.Events[0].Attrs = tt.id, tt.attrs
+		Key{CE: tt.ce}.FillKeys(b)
+		if e := b.Events[0]; e.HasKey != (tt.want != "") || string(e.Key) != tt.want {
+			t.Errorf("%s: key %q (%v), want %q", tt.name, e.Key, e.HasKey, tt.want)
+		}
+	}
+}
+
 func TestValidate(t *testing.T) {
-	for _, k := range []Key{{JSON: "/a", Header: "b"}, {Header: "X-Key"}, {JSON: "no-slash"}} {
+	for _, k := range []Key{{JSON: "/a", Header: "b"}, {CE: "a", JSON: "/a"}, {CE: "a", Header: "a"}, {Header: "X-Key"}, {JSON: "no-slash"}} {
 		if k.Validate() == nil {
 			t.Errorf("%+v is taken for valid", k)
 		}
 	}
-	for _, k := range []Key{{}, {JSON: "/a~1b"}, {Header: "x-key", Required: true}} {
+	for _, k := range []Key{{}, {JSON: "/a~1b"}, {Header: "x-key", Required: true}, {CE: "subject"}} {
 		if err := k.Validate(); err != nil {
 			t.Errorf("%+v: %v", k, err)
 		}
