@@ -71,7 +71,7 @@ func TestLoadNamesWhatIsWrong(t *testing.T) {
 		"streams: {web: {ack: {default: fast}}}":            `streams.web: ack: `,
 		"streams: {web: {ack: {min: delivered}}}":           `default durable must lie between`,
 		"streams: {web: {key: {json: remote_ip}}}":          `streams.web: key.json: `,
-		"streams: {web: {key: {json: /a, header: b}}}":      `streams.web: key: set json or header, not both`,
+		"streams: {web: {key: {json: /a, header: b}}}":      `streams.web: key: set one of json, header and ce`,
 		"streams: {web: {limits: {event: 8MiB}}}":           `streams.web: limits.event: must leave 64KiB`,
 		"streams: {web: {linger: {waiting: soon}}}":         `"soon" is not a duration`,
 		"memory: 1KiB":                                      `memory: must be at least 16MiB`,
