@@ -325,7 +325,7 @@ func TestServeAllocations(t *testing.T) {
 		return least
 	}
 	few, many := measure(1), measure(500)
-	if many > few+2 || many > 20 {
+	if many > few+2 || many > 7 { // 7 is what it takes: what a feature needs that the request does not use is one too many
 		t.Errorf("%.0f allocations with 1 event, %.0f with 500", few, many)
 	}
 	t.Logf("%.0f allocations a request", many)

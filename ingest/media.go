@@ -91,7 +91,7 @@ func (s *Settings) unsupported(format string, args ...any) *refusal {
 }
 
 // shown is as much of a client's text as an answer repeats.
-func shown(text []byte) []byte { return text[:min(len(text), 80)] }
+func shown(text []byte) string { return string(text[:min(len(text), 80)]) }
 
 // utf8Charset reports whether the parameters of a media type name no other charset than UTF-8.
 func utf8Charset(params []byte) bool {
