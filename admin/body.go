@@ -10,13 +10,15 @@ import (
 	"github.com/headgate-io/headgate/event"
 )
 
-// readBody returns a request's body of at most limit bytes and the given media type.
+// readBody returns a request's body of at most limit bytes and the given media type. It takes none with a coding: on this
+// listener there is nothing to inflate.
 func readBody(w http.ResponseWriter, r *http.Request, mediaType string, limit int64) ([]byte, error) {
 	given, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || given != mediaType {
 		return nil, event.Problemf(event.UnsupportedMediaType, "send Content-Type: %s", mediaType)
 	}
 	if c := r.Header.Get("Content-Encoding"); c != "" && c != "identity" {
+		w.Header().Set("Accept-Encoding", "identity")
 		return nil, event.Problemf(event.UnsupportedCoding, "send the body without Content-Encoding")
 	}
 	limited := http.MaxBytesReader(w, r.Body, limit)

@@ -21,6 +21,21 @@ func TestUpload(t *testing.T) {
 	}
 }
 
+// C07: nothing is inflated here. The bodies of C01 and C04 are refused by their header, or are modules like any other.
+func TestC07CodedUploadsAreRefused(t *testing.T) {
+	b := start(t, func(c *Config) { c.UploadBytes = 1 << 20 })
+	bomb := "\x28\xb5\x2f\xfd\x00\x58" + strings.Repeat("\x02\x00\x10\x00", 1600) + "\x03\x00\x10\x00" // zstd, 200 MiB of zeros
+	for coding, body := range map[string]string{"zstd": bomb, "gzip, zstd": bomb, "snappy": "\x80\x80\x80\x80\x04" + strings.Repeat("\x00", 15)} {
+		g := b.ask("PUT", "/v1/plugins/fresh", body, "Content-Type", "application/wasm", "Content-Encoding", coding).
+			expect(t, 415, "unsupported_coding", "without Content-Encoding")
+		if accept := g.header.Get("Accept-Encoding"); accept != "identity" {
+			t.Errorf("Accept-Encoding %q", accept)
+		}
+	}
+	b.ask("GET", "/v1/plugins/fresh", "").expect(t, 404)
+	b.ask("PUT", "/v1/plugins/fresh", bomb, "Content-Type", "application/wasm").expect(t, 201, `"size":6410`)
+}
+
 func TestUploadThatFailsItsChecks(t *testing.T) {
 	b := start(t)
 	b.verdict = []Check{{Check: "format", OK: true}, {Check: "exports", Code: "E_EXPORT", Detail: "no hg_process"},

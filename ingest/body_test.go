@@ -4,16 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/headgate-io/headgate/event"
 )
@@ -183,103 +179,6 @@ func TestAnnouncedBytesTakeNoMemory(t *testing.T) {
 		c.Close()
 	}
 	g.until(func() bool { return g.budget.Held() == 0 })
-}
-
-func gzipped(texts ...string) string {
-	var b bytes.Buffer
-	for _, text := range texts {
-		w := gzip.NewWriter(&b)
-		io.WriteString(w, text)
-		w.Close()
-	}
-	return b.String()
-}
-
-func zstded(texts ...string) string {
-	var b bytes.Buffer
-	for _, text := range texts {
-		w, err := zstd.NewWriter(&b)
-		if err != nil {
-			panic(err)
-		}
-		io.WriteString(w, text)
-		w.Close()
-	}
-	return b.String()
-}
-
-func TestCodings(t *testing.T) {
-	plain := strings.Repeat("{\"a\":1}\n", 1000)
-	for _, c := range []struct {
-		name, coding, body string
-		status             int
-		code               event.Code
-		events             int
-	}{
-		{"gzip", "gzip", gzipped(plain), 200, "", 1000},
-		{"zstd", "ZSTD", zstded(plain), 200, "", 1000},
-		{"identity", "identity", plain, 200, "", 1000},
-		{"C08a gzip, then zstd", "gzip, zstd", zstded(gzipped(plain)), 200, "", 1000},
-		{"C08a the other order", "gzip, zstd", gzipped(zstded(plain)), 400, event.BadZstd, 0},
-		{"C08c gzip of plain text", "gzip", plain, 400, event.BadGzip, 0},
-		{"zstd of plain text", "zstd", plain, 400, event.BadZstd, 0},
-		{"C10a two gzip members", "x-gzip", gzipped(plain, plain), 200, "", 2000},
-		{"C10b a member and something else", "gzip", gzipped(plain) + "{\"a\":1}\n", 400, event.BadGzip, 0},
-		{"two zstd frames", "zstd", zstded(plain, plain), 200, "", 2000},
-		{"a zstd frame and something else", "zstd", zstded(plain) + "{\"a\":1}\n", 400, event.BadZstd, 0},
-		{"cut gzip", "gzip", gzipped(plain)[:40], 400, event.BadGzip, 0},
-		{"cut zstd", "zstd", zstded(plain)[:20], 400, event.BadZstd, 0},
-		{"empty gzip", "gzip", "", 400, event.BadGzip, 0},
-		{"empty zstd", "zstd", "", 400, event.BadZstd, 0},
-		{"gzip of nothing", "gzip", gzipped(""), 200, "", 0},
-		{"C06 a window of 128 MiB", "zstd", "\x28\xb5\x2f\xfd\x00\x88\x01\x00\x00", 400, event.ZstdWindow, 0},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			g := serve(t, Config{}, &fakeStream{})
-			g.post(c.body, ndjson, "Content-Encoding: "+c.coding).want(t, c.status, c.code)
-			if got := g.data(); len(got) != c.events {
-				t.Errorf("%d events, want %d", len(got), c.events)
-			}
-		})
-	}
-}
-
-// Every cut of a coded body must be refused, whatever has been inflated before the cut.
-func TestCodedBodiesCutAtEveryByte(t *testing.T) {
-	lines := "{\"a\":1}\n{\"b\":2}\n"
-	for c, whole := range map[coding]string{gzipCoding: gzipped(lines), zstdCoding: zstded(lines)} {
-		for n := range len(whole) {
-			account := &account{budget: unlimited()}
-			dst := &buffer{account: account}
-			if err := dst.open(100); err != nil {
-				t.Fatal(err)
-			}
-			if err := c.inflate(dst, []byte(whole[:n]), 1000); err == nil {
-				t.Errorf("coding %d cut after %d of %d bytes was taken", c, n, len(whole))
-			}
-			dst.close()
-		}
-	}
-}
-
-func TestC01Bombs(t *testing.T) {
-	zeros := strings.Repeat("\x00", 40<<20)
-	for coding, body := range map[string]string{"gzip": gzipped(zeros), "zstd": zstded(zeros), "gzip, zstd": zstded(gzipped(zeros))} {
-		for limits, want := range map[Limits]int64{
-			{Inflated: 10 << 20, Ratio: 1 << 30}: 10 << 20,
-			{}:                                   max(1<<20, 200*int64(len(body))), // the ratio
-		} {
-			g := serve(t, Config{}, &fakeStream{settings: Settings{Limits: limits}})
-			for _, text := range []string{request11(events, body, rawType, "Content-Encoding: "+coding),
-				chunked(events, rawType, "Content-Encoding: "+coding) + chunks(body, 10_000) + "0\r\n\r\n"} {
-				r := g.dial().send(text).answer().want(t, 413, event.InflatedTooLarge)
-				if r.doc.Scope != "inflated" || r.doc.Limit != min(want, 64<<20) {
-					t.Errorf("%s: %s, want limit %d", coding, r.body, want)
-				}
-			}
-			g.nothing()
-		}
-	}
 }
 
 func TestBudgetBoundsInflating(t *testing.T) {

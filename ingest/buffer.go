@@ -79,7 +79,12 @@ func (b *buffer) open(expected int64) error {
 	if expected < 0 {
 		expected = trusted / 4
 	}
-	s := takeSlab(int(min(expected, trusted)))
+	return b.take(min(expected, trusted))
+}
+
+// take is open for bytes of which so many are known or likely to come.
+func (b *buffer) take(size int64) error {
+	s := takeSlab(int(size))
 	if !b.account.reserve(int64(cap(s.b))) {
 		s.give()
 		return errOverBudget
@@ -99,15 +104,24 @@ func (b *buffer) close() {
 
 func (b *buffer) bytes() []byte { return b.slab.b }
 
-// fill reads src to its end, at most limit bytes: one more is errOverLimit.
+// replace gives back the memory there is before it takes some for size bytes, which are known to come.
+func (b *buffer) replace(size int64) error {
+	b.close()
+	return b.take(size)
+}
+
+// mostIdle is how often in a row a reader may read nothing.
+const mostIdle = 100
+
+// fill reads src to its end, at most limit bytes: one more is errOverLimit, and gone.
 func (b *buffer) fill(src io.Reader, limit int64) error {
-	for idle := 0; idle < 100; idle++ {
+	for idle := 0; idle < mostIdle; idle++ {
 		have := len(b.slab.b)
 		if int64(have) >= limit {
 			return expectEnd(src)
 		}
 		if have == cap(b.slab.b) {
-			if err := b.grow(); err != nil {
+			if err := b.grow(limit); err != nil {
 				return err
 			}
 		}
@@ -139,9 +153,17 @@ func expectEnd(src io.Reader) error {
 	}
 }
 
-func (b *buffer) grow() error {
+// steep is the size from which a buffer grows fourfold: slabs that were too small wait for others to use them, and large
+// ones should not be many.
+const steep = 1 << 20
+
+func (b *buffer) grow(limit int64) error {
 	old := b.slab
-	next := takeSlab(2 * cap(old.b))
+	size := 2 * int64(cap(old.b))
+	if size > steep {
+		size *= 2
+	}
+	next := takeSlab(int(min(size, limit)))
 	// What is reserved is the buffer that stays; the old one is gone a moment later.
 	if !b.account.reserve(int64(cap(next.b) - cap(old.b))) {
 		next.give()

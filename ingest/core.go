@@ -100,33 +100,41 @@ func notReceived(err error, limit int64) *event.Problem {
 	return event.Problemf(event.IncompleteBody, "the body broke off: %v; nothing of it is stored", err)
 }
 
-// inflate undoes the codings of the body, the last one first.
+// inflate undoes the codings of the body, the last one first. What is still coded then is a body like the one that came,
+// and may not be larger than one.
 func (c *core) inflate(p *plan, w *work) *event.Problem {
-	limit := p.limits.inflated(len(w.body.bytes()))
+	most := p.limits.inflated(len(w.body.bytes()))
 	for i := p.codings.n - 1; i >= 0; i-- {
-		src := w.body.bytes()
-		err := w.spare.open(int64(4 * len(src)))
+		limit, src := most, w.body.bytes()
+		if i > 0 {
+			limit = min(most, p.limits.Body)
+		}
+		err := w.spare.take(min(int64(4*len(src)), limit, atOnce))
 		if err == nil {
 			err = p.codings.applied[i].inflate(&w.spare, src, limit)
 		}
-		switch err {
-		case nil:
-		case errOverLimit:
-			problem := tooLarge(event.InflatedTooLarge, "inflated", limit, limit+1)
-			if limit < p.limits.Inflated {
-				problem.Detail = fmt.Sprintf("the body inflates to more than %d times its size", p.limits.Ratio)
-			}
-			return problem
-		case errOverBudget:
-			return overloaded()
-		default:
-			return c.problem(err)
+		if err != nil {
+			return c.notInflated(err, p, limit)
 		}
 		w.body.slab, w.spare.slab = w.spare.slab, w.body.slab
 		w.spare.close()
 	}
 	p.counters.inflated.Add(float64(len(w.body.bytes())))
 	return nil
+}
+
+func (c *core) notInflated(err error, p *plan, limit int64) *event.Problem {
+	switch err {
+	case errOverLimit:
+		problem := tooLarge(event.InflatedTooLarge, "inflated", limit, limit+1)
+		if limit < p.limits.Inflated && limit != p.limits.Body {
+			problem.Detail = fmt.Sprintf("the body inflates to more than %d times its size", p.limits.Ratio)
+		}
+		return problem
+	case errOverBudget:
+		return overloaded()
+	}
+	return c.problem(err)
 }
 
 // describe fills in what the batch says of the request. Header fields stay the transport's bytes.

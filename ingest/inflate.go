@@ -4,76 +4,81 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"sync"
 
-	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/headgate-io/headgate/event"
 )
 
-// maxWindow is the largest window a zstd frame may ask for: what RFC 8878 (3.1.1.1.2) tells every decoder to support.
-const maxWindow = 8 << 20
+// atOnce is how many bytes of a body are kept while it is not known how many there will be. One that has more is decoded
+// twice: to count, and then into memory of its size. So a bomb costs no memory but this and the decoder's (8 MiB for zstd,
+// 16 MiB for br, at most), whatever the limit is.
+const atOnce = 1 << 20
 
-var (
-	gzipReaders sync.Pool // of *gzip.Reader
-	zstdReaders sync.Pool // of *zstd.Decoder
-)
-
-// inflate undoes one coding of src into dst, at most limit bytes. Several gzip members or zstd frames in a row are
-// one body. Decoders bound neither their output nor its ratio: the limit here does.
+// inflate undoes one coding of src into dst, at most limit bytes. Decoders bound neither their output nor its ratio, and
+// sizes that src declares may be wrong: what comes out is counted.
 func (c coding) inflate(dst *buffer, src []byte, limit int64) error {
-	if c == gzipCoding {
-		return gunzip(dst, src, limit)
+	if c == snappyCoding && !bytes.HasPrefix(src, framedSnappy) {
+		return c.problem(unsnap(dst, src, limit))
 	}
-	return unzstd(dst, src, limit)
+	d := c.takeInflater()
+	err := dst.decode(d, src, limit)
+	c.giveInflater(d)
+	return c.problem(err)
 }
 
-func gunzip(dst *buffer, src []byte, limit int64) error {
-	r, ok := gzipReaders.Get().(*gzip.Reader)
-	if !ok {
-		r = new(gzip.Reader)
-	}
-	err := r.Reset(bytes.NewReader(src))
-	if err == io.EOF {
-		err = io.ErrUnexpectedEOF // not even one member
-	}
+// decode puts what d makes of src into b.
+func (b *buffer) decode(d inflater, src []byte, limit int64) error {
+	err := d.begin(src)
 	if err == nil {
-		err = dst.fill(r, limit)
+		err = b.fill(d, min(limit, atOnce))
 	}
-	gzipReaders.Put(r)
-	return codingError(err, event.BadGzip, "gzip")
-}
-
-func unzstd(dst *buffer, src []byte, limit int64) error {
-	r, ok := zstdReaders.Get().(*zstd.Decoder)
-	if !ok {
-		var err error
-		r, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true))
-		if err != nil {
-			panic("BUG: ingest: zstd decoder: " + err.Error())
-		}
-	}
-	err := r.Reset(bytes.NewReader(src))
-	if err == nil {
-		err = dst.fill(r, limit)
-	}
-	if err == nil && len(src) == 0 {
-		err = io.ErrUnexpectedEOF // not even one frame
-	}
-	if forget := r.Reset(nil); forget == nil {
-		zstdReaders.Put(r)
-	}
-	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
-		return event.Problemf(event.ZstdWindow, "the largest zstd window is %d bytes", maxWindow)
-	}
-	return codingError(err, event.BadZstd, "zstd")
-}
-
-// codingError leaves alone what is about limits and blames the rest on the body.
-func codingError(err error, code event.Code, name string) error {
-	if err == nil || err == errOverLimit || err == errOverBudget {
+	if err != errOverLimit || limit <= atOnce {
 		return err
 	}
-	return event.Problemf(code, "the body is not %s as Content-Encoding says: %v", name, err)
+	rest, err := b.measure(d, limit-atOnce-1) // fill has read one too many
+	if err != nil {
+		return err
+	}
+	size := atOnce + 1 + rest
+	if err = b.replace(size); err == nil {
+		err = d.begin(src)
+	}
+	if err == nil {
+		err = b.fill(d, size)
+	}
+	return err
+}
+
+// measure counts what src still has, at most limit bytes, and spoils the memory of b.
+func (b *buffer) measure(src io.Reader, limit int64) (size int64, err error) {
+	scratch := b.slab.b[:cap(b.slab.b)]
+	for idle := 0; idle < mostIdle; idle++ {
+		n, err := src.Read(scratch)
+		if size += int64(n); size > limit {
+			return size, errOverLimit
+		}
+		if err == io.EOF {
+			return size, nil
+		}
+		if err != nil {
+			return size, err
+		}
+		if n > 0 {
+			idle = 0
+		}
+	}
+	return size, io.ErrNoProgress
+}
+
+// problem leaves alone what is about limits and blames the rest on the body.
+func (c coding) problem(err error) error {
+	switch {
+	case err == nil, err == errOverLimit, err == errOverBudget:
+		return err
+	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded): // the latter of a frame that is its own window
+		return event.Problemf(event.ZstdWindow, "the largest zstd window is %d bytes", maxWindow)
+	}
+	kind := &codingNames[c]
+	return event.Problemf(kind.bad, "the body is not %s as Content-Encoding says: %v", kind.name, err)
 }
