@@ -22,6 +22,7 @@ type Batch struct {
 	ID     string // batch_id in the answer, 26 characters
 	Syntax Syntax
 
+	Caller      []byte // who was authenticated, empty for nobody: nobody else's events can be repetitions of these
 	Producer    []byte // who sent it: orders events in `source` streams
 	Headers     []Attr // the request's headers, names in lower case, in the order they came
 	TraceParent []byte // W3C traceparent, empty for none
@@ -29,6 +30,7 @@ type Batch struct {
 
 	Ack    Level // level asked for, already within the stream's bounds
 	Strict bool  // one rejected event refuses the whole batch
+	Named  bool  // some events have an ID
 	Lines  bool  // no event contains a newline: it was framed by them
 
 	Key    []byte // key for events that got none (Headgate-Key); meaningful when HasKey
@@ -36,6 +38,11 @@ type Batch struct {
 
 	TableVersion uint64 // routing table by which the events were assigned
 	Chain        string // digest of the plugin chain that processed the batch, empty for none
+
+	// Late, when it is set, is called once after an Accept that failed with Stored "unknown", as soon as the outcome is
+	// known or certain never to be: with a batch that has the verdicts and errors of this one and no data, and the error
+	// that Accept would have returned. It is called by any goroutine, perhaps before Accept returns, and must be quick.
+	Late func(late *Batch, err error)
 
 	Events []Event
 	Errors []Error // the first MaxErrors refused events, in order of their discovery

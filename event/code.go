@@ -60,6 +60,8 @@ const (
 	KeyRequired          Code = "key_required"
 	KeyNotScalar         Code = "key_not_scalar"
 	KeyTooLong           Code = "key_too_long"
+	IDNotScalar          Code = "id_not_scalar"
+	IDTooLong            Code = "id_too_long"
 	PluginRejected       Code = "plugin_rejected"
 	PluginFailed         Code = "plugin_failed"
 	InvalidCloudEvent    Code = "invalid_cloudevent"

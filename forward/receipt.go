@@ -21,6 +21,8 @@ type Receipt struct {
 	mu      sync.Mutex
 	pending int           // events in the lanes that are neither confirmed nor given up
 	settled chan struct{} // made by a Wait that has to wait, closed when pending is 0
+	then    []func()      // called when pending is 0, before anybody is woken
+	telling bool          // they are being called
 	failed  []Failure
 	stopped bool // a hard stop has given up on events
 }
@@ -59,6 +61,23 @@ func (r *Receipt) Wait(ctx context.Context, level event.Level) error {
 	}
 }
 
+// Then has f called when every event of the batch that Forward took is confirmed or given up: at once, or later by the
+// goroutine of a lane, which f must not keep. It comes after the last Forward; what it calls may ask Failed and Stopped.
+func (r *Receipt) Then(f func()) {
+	r.mu.Lock()
+	waits := r.pending > 0
+	if waits {
+		r.then = append(r.then, f)
+	}
+	r.mu.Unlock()
+	if !waits {
+		f()
+	}
+}
+
+// Stopped returns nil, or when a hard stop has given up on events the *event.Problem that says so.
+func (r *Receipt) Stopped() error { return r.outcome() }
+
 // Failed returns the events that were refused for good so far, by their place in the request.
 func (r *Receipt) Failed() []Failure {
 	r.mu.Lock()
@@ -72,7 +91,7 @@ func (r *Receipt) done() <-chan struct{} {
 	defer r.mu.Unlock()
 	if r.settled == nil {
 		r.settled = make(chan struct{})
-		if r.pending == 0 {
+		if r.pending == 0 && !r.telling {
 			close(r.settled)
 		}
 	}
@@ -107,13 +126,41 @@ func (r *Receipt) reserve(n int64) bool {
 
 // settle ends the wait for n events.
 func (r *Receipt) settle(n int) {
+	then := r.subtract(n)
+	if len(then) == 0 {
+		return
+	}
+	for _, f := range then {
+		f()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.telling = false
+	r.wake()
+}
+
+// subtract takes n events off those that are waited for, and returns what is to be called before anybody is woken.
+func (r *Receipt) subtract(n int) []func() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pending -= n
 	if r.pending < 0 {
 		panic("BUG: forward: more events settled than were taken")
 	}
-	if r.pending == 0 && r.settled != nil {
+	if r.pending > 0 {
+		return nil
+	}
+	then := r.then
+	r.then, r.telling = nil, len(then) > 0
+	if !r.telling {
+		r.wake()
+	}
+	return then
+}
+
+// wake ends the wait; r.mu is held.
+func (r *Receipt) wake() {
+	if r.settled != nil {
 		close(r.settled)
 	}
 }

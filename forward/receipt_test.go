@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,6 +73,39 @@ func TestReceiptWaitsForAllLanes(t *testing.T) {
 		close(confirm)
 		if err := <-done; err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// What Then was given is done when a Wait returns, and finds all failures; on a settled receipt it is done at once.
+func TestThenComesBeforeWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		confirm := make(chan struct{})
+		f := start(t, config(2), &memory{answer: func(_ context.Context, run *Run) error {
+			<-confirm
+			if run.Partition == 1 {
+				return &SendError{Refused: true, Err: errors.New("no")}
+			}
+			return nil
+		}}, Deps{})
+		b := batch(event.Delivered, "a", "b")
+		b.Events[1].Partition = 1
+		r := forward(t, f, b)
+		var told []int
+		for range 2 {
+			r.Then(func() { told = append(told, len(r.Failed())) })
+		}
+		synctest.Wait()
+		if len(told) != 0 {
+			t.Error("called before anything was confirmed")
+		}
+		close(confirm)
+		if err := r.Wait(t.Context(), event.Delivered); err != nil {
+			t.Error(err)
+		}
+		r.Then(func() { told = append(told, len(r.Failed())) })
+		if !slices.Equal(told, []int{1, 1, 1}) || r.Stopped() != nil {
+			t.Errorf("told %v, stopped %v", told, r.Stopped())
 		}
 	})
 }

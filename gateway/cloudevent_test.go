@@ -137,7 +137,11 @@ func TestR06AttributesReachAnHTTPNode(t *testing.T) {
 func TestR07PartitionKey(t *testing.T) {
 	in := start(t, zero(t))
 	defer in.end()
-	one := func(more string) string { return `{"specversion":"1.0","id":"1","source":"/s","type":"t"` + more + `}` }
+	id := 0
+	one := func(more string) string {
+		id++ // the same one again would be a duplicate
+		return fmt.Sprintf(`{"specversion":"1.0","id":"%d","source":"/s","type":"t"%s}`, id, more)
+	}
 	for _, c := range []struct {
 		body, header string
 		key          *string

@@ -25,6 +25,8 @@ type Config struct {
 	AutoCreate *bool                    `json:"auto_create"` // make streams on first use; default: true when none is configured
 	Streams    map[string]StreamConfig  `json:"streams"`
 	Backends   map[string]BackendConfig `json:"backends"`
+
+	Idempotency IdempotencyConfig `json:"idempotency"`
 }
 
 // LogConfig says what is logged, and how.
@@ -56,6 +58,12 @@ type PluginsConfig struct {
 	Memory settings.Bytes `json:"memory"` // of one instance
 }
 
+// IdempotencyConfig bounds what is remembered of requests with an Idempotency-Key.
+type IdempotencyConfig struct {
+	Window settings.Duration `json:"window"` // after the answer
+	Keys   int               `json:"keys"`   // the oldest are forgotten first when there are more
+}
+
 // DrainConfig bounds the orderly stop.
 type DrainConfig struct {
 	Timeout settings.Duration `json:"timeout"` // then what is not delivered yet is given up, and said so
@@ -71,9 +79,12 @@ func DefaultConfig() Config {
 			RequestTimeout: settings.Duration(30 * time.Second),
 			MaxConnections: 20_000, MaxConnectionsPerAddress: 1_000, MaxConnectionAge: settings.Duration(5 * time.Minute),
 		},
-		Admin:    AdminConfig{Listen: "127.0.0.1:9090"},
-		Plugins:  PluginsConfig{Memory: 64 << 20},
-		Drain:    DrainConfig{Timeout: settings.Duration(30 * time.Second)},
+		Admin:   AdminConfig{Listen: "127.0.0.1:9090"},
+		Plugins: PluginsConfig{Memory: 64 << 20},
+		Drain:   DrainConfig{Timeout: settings.Duration(30 * time.Second)},
+
+		Idempotency: IdempotencyConfig{Window: settings.Duration(10 * time.Minute), Keys: 100_000},
+
 		Backends: map[string]BackendConfig{},
 	}
 }
@@ -135,6 +146,8 @@ func (c *Config) Validate() error {
 	add("log.level", oneOf(c.Log.Level, "debug", "info", "warn", "error"))
 	add("log.format", oneOf(c.Log.Format, "", "text", "json"))
 	add("http.request_timeout", mustBe(c.HTTP.RequestTimeout > 0, "must be more than 0"))
+	add("idempotency.window", mustBe(c.Idempotency.Window >= settings.Duration(time.Second), "must be at least 1s, got %s", time.Duration(c.Idempotency.Window)))
+	add("idempotency.keys", mustBe(c.Idempotency.Keys >= 1 && c.Idempotency.Keys <= 10_000_000, "must be 1 to 10000000, got %d", c.Idempotency.Keys))
 	add("streams", mustBe(len(c.Streams) <= maxStreams, "at most %d, got %d", maxStreams, len(c.Streams)))
 	for _, name := range slices.Sorted(maps.Keys(c.Backends)) {
 		b := c.Backends[name]

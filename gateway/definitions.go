@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/headgate-io/headgate/admin"
 	"github.com/headgate-io/headgate/event"
@@ -130,6 +131,7 @@ func (g *Gateway) redefine(ctx context.Context, s *stream, cfg StreamConfig, whe
 		next.retire()
 		return err
 	}
+	s.ids.Resize(cfg.ID.Window.IDs, time.Duration(cfg.ID.Window.Age))
 	s.current.Store(def)
 	s.swapChain(next)
 	return nil

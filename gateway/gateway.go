@@ -86,6 +86,7 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 		steering: newTurn(), unmade: usual.settings,
 	}
 	g.deadLettered = newDeadLettered(g.metrics)
+	g.metrics.MustRegister(newIDMetrics(g))
 	if g.tokens, err = cfg.loadTokens(); err != nil {
 		return nil, err
 	}

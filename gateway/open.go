@@ -52,7 +52,8 @@ func (g *Gateway) newParts() (err error) {
 		Listen: h.Listen, ReadTimeout: time.Duration(h.ReadTimeout), IdleTimeout: time.Duration(h.IdleTimeout),
 		RequestTimeout: time.Duration(h.RequestTimeout), MaxConnections: h.MaxConnections,
 		MaxConnectionsPerAddress: h.MaxConnectionsPerAddress, MaxRequestsPerConnection: h.MaxRequestsPerConnection,
-		MaxConnectionAge: time.Duration(h.MaxConnectionAge),
+		MaxConnectionAge:  time.Duration(h.MaxConnectionAge),
+		IdempotencyWindow: time.Duration(g.cfg.Idempotency.Window), IdempotencyKeys: g.cfg.Idempotency.Keys,
 	}, g, ingest.Deps{Log: g.log, Metrics: g.metrics, Budget: g.bodies, Auth: g.senders()})
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/plugins"
@@ -16,31 +17,38 @@ func (s *stream) Accept(ctx context.Context, b *event.Batch) error {
 		refuseLetters(b)
 		return event.Problemf(event.StrictRejected, "events were refused and mode=strict stores all or nothing; see errors")
 	}
-	s.partitioner.Assign(b, nil)
-	receipt := s.forwarder.NewReceipt()
-	stale, err := s.forwarder.Forward(ctx, b, receipt, nil)
-	for ; err == nil && len(stale) > 0; stale, err = s.forwarder.Forward(ctx, b, receipt, stale) {
-		s.partitioner.Assign(b, stale) // a newer table is in force by now
-	}
-	if err != nil {
+	p := passage{receipt: s.forwarder.NewReceipt()}
+	if err := s.claim(b, &p); err != nil {
 		return err
 	}
-	unknown := s.deadLetter.bury(ctx, b)
-	if err = receipt.Wait(ctx, b.Ack); err == nil {
-		err = unknown
-	}
-	for _, f := range receipt.Failed() {
-		if f.Buried {
-			b.Events[f.Index].Verdict = event.DeadLettered
-		} else {
-			b.Reject(f.Index, f.Code, "the backend refused the event for good")
+	err := s.forward(ctx, b, &p)
+	lost := err != nil
+	if err == nil {
+		unburied := s.deadLetter.bury(ctx, b)
+		lost = unburied != nil
+		if err = p.wait(ctx, b.Ack); err == nil {
+			err = unburied
 		}
+		if err == nil {
+			err = p.conclude(b)
+		}
+	}
+	if b.Late != nil && isUnknown(err) {
+		p.later(b, err, lost)
 	}
 	return err
 }
 
-// transform runs the plugins, then gives a key to the events that still have none.
+// isUnknown tells that err leaves open what is stored.
+func isUnknown(err error) bool {
+	p, ok := errors.AsType[*event.Problem](err)
+	return ok && p.Stored == "unknown"
+}
+
+// transform finds the ids, runs the plugins, then gives a key to the events that still have none.
 func (s *stream) transform(ctx context.Context, b *event.Batch) error {
+	def := s.current.Load()
+	def.id.Fill(b)
 	chain, err := s.acquireChain()
 	if err != nil {
 		return err
@@ -51,7 +59,7 @@ func (s *stream) transform(ctx context.Context, b *event.Batch) error {
 			return err
 		}
 	}
-	s.current.Load().key.FillKeys(b)
+	def.key.FillKeys(b)
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/headgate-io/headgate/forward"
 	"github.com/headgate-io/headgate/ingest"
 	"github.com/headgate-io/headgate/internal/jsonscan"
+	"github.com/headgate-io/headgate/internal/window"
 	"github.com/headgate-io/headgate/partitioner"
 	"github.com/headgate-io/headgate/plugins"
 	"github.com/headgate-io/headgate/plugins/builtin"
@@ -24,7 +25,9 @@ type stream struct {
 	partitioner *partitioner.Partitioner
 	forwarder   *forward.Forwarder
 	delivery    delivery
-	deadLetter  *deadLetter   // nil for a dead letter
+	deadLetter  *deadLetter // nil for a dead letter
+	ids         *window.Set
+	secret      window.Secret // of the identities in it
 	done        chan struct{} // closed when the forwarder has ended
 }
 
@@ -35,6 +38,7 @@ type definition struct {
 	managed  string // "file" or "api"
 	settings *ingest.Settings
 	key      builtin.Key
+	id       builtin.ID
 }
 
 // link is the stream's chain of plugins: none, running, or not running for a reason.
@@ -55,6 +59,13 @@ func define(cfg StreamConfig, revision uint64, managed string) (*definition, err
 	}
 	watch := make([]jsonscan.Pointer, event.FieldKey+1)
 	watch[event.FieldKey] = pointer
+	id := cfg.ID.extractor()
+	if id.JSON != "" {
+		if pointer, err = jsonscan.ParsePointer(id.JSON); err != nil {
+			return nil, fmt.Errorf("id.json: %w", err)
+		}
+		watch = append(watch, pointer) // event.FieldID
+	}
 	def, _ := event.ParseLevel(cfg.Ack.Default)
 	low, _ := event.ParseLevel(cfg.Ack.Min)
 	high, _ := event.ParseLevel(cfg.Ack.Max)
@@ -63,7 +74,7 @@ func define(cfg StreamConfig, revision uint64, managed string) (*definition, err
 		return nil, fmt.Errorf("key: %w", err)
 	}
 	return &definition{
-		config: cfg, revision: revision, managed: managed, key: key,
+		config: cfg, revision: revision, managed: managed, key: key, id: id,
 		settings: &ingest.Settings{
 			Limits: ingest.Limits{
 				Body: int64(cfg.Limits.Body), Inflated: int64(cfg.Limits.Inflated), Ratio: cfg.Limits.Ratio,
@@ -98,7 +109,12 @@ func (g *Gateway) openStream(ctx context.Context, name string, def *definition) 
 	if err != nil {
 		return nil, err
 	}
-	s := &stream{name: name, partitioner: partitioner.New(table), forwarder: forwarder, delivery: to, deadLetter: letter, done: make(chan struct{})}
+	secret, err := g.store.Secret(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("read hash secret: %w", err)
+	}
+	s := &stream{name: name, partitioner: partitioner.New(table), forwarder: forwarder, delivery: to, deadLetter: letter,
+		ids: def.config.ID.window(), secret: secret, done: make(chan struct{})}
 	s.current.Store(def)
 	s.chain.Store(&link{})
 	return s, nil

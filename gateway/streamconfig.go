@@ -18,6 +18,7 @@ import (
 // StreamConfig is the definition of a stream: its YAML in the configuration and its JSON in the admin API.
 type StreamConfig struct {
 	Key        KeyConfig        `json:"key"`
+	ID         IDConfig         `json:"id"`
 	Plugins    []PluginConfig   `json:"plugins,omitempty"` // the chain of a stream that has no activation yet
 	Ack        AckConfig        `json:"ack"`
 	Ordering   string           `json:"ordering"` // strict, source or none
@@ -133,6 +134,8 @@ func (s StreamConfig) withDefaults() StreamConfig {
 	orText(&s.Codec, "zstd")
 	orText(&s.Backend, LocalBackend)
 	orText(&s.UTF8, "reject")
+	or(&s.ID.Window.IDs, 1_000_000)
+	or(&s.ID.Window.Age, settings.Duration(10*time.Minute))
 	or(&s.Partitions.Max, 16)
 	or(&s.Linger.Waiting, settings.Duration(time.Millisecond))
 	or(&s.Linger.Idle, settings.Duration(50*time.Millisecond))
@@ -168,6 +171,7 @@ func (s *StreamConfig) problems() (all []error) {
 	if _, err := jsonscan.ParsePointer(s.Key.JSON); err != nil {
 		add("key.json", err)
 	}
+	add("id", s.ID.problem(s.Limits.Events))
 	add("ack", s.Ack.problem())
 	add("ordering", oneOf(s.Ordering, "strict", "source", "none"))
 	add("partitions", mustBe(s.Partitions.Max >= 1 && s.Partitions.Max <= maxPartitions, "must be 1 to %d, got %d", maxPartitions, s.Partitions.Max))

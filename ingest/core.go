@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/internal/budget"
+	"github.com/headgate-io/headgate/internal/window"
 )
 
 // core handles requests and knows no transport. It may be used concurrently.
@@ -19,6 +20,7 @@ type core struct {
 	metrics *metrics
 	log     *slog.Logger
 	timeout time.Duration // from the end of the body to the answer
+	keys    *window.Keys
 }
 
 // serve answers one request.
@@ -52,6 +54,14 @@ func (c *core) store(ctx context.Context, r *request, p *plan, w *work) answer {
 		a.close = true
 		return a
 	}
+	if len(p.once) > 0 {
+		return c.storeOnce(ctx, r, p, w)
+	}
+	return c.storeBody(ctx, r, p, w)
+}
+
+// storeBody takes a body that was received to its answer.
+func (c *core) storeBody(ctx context.Context, r *request, p *plan, w *work) answer {
 	problem := c.inflate(p, w)
 	b := &w.batch
 	if problem == nil {
@@ -63,6 +73,9 @@ func (c *core) store(ctx context.Context, r *request, p *plan, w *work) answer {
 	}
 	now := time.Now()
 	p.describe(b, r, now)
+	if p.run != nil {
+		b.Late = c.late(p)
+	}
 	rejected := b.Counts().Rejected
 	switch {
 	case b.Strict && rejected > 0:
@@ -144,6 +157,7 @@ func (p *plan) describe(b *event.Batch, r *request, now time.Time) {
 	b.Key, b.HasKey = p.key, p.hasKey
 	b.TraceParent = p.who.trace
 	b.Headers = r.fields
+	b.Caller = p.caller
 	switch b.Producer = p.source; {
 	case len(p.source) > 0:
 	case len(p.caller) > 0:

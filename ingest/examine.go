@@ -6,6 +6,7 @@ import (
 
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/ingest/cloudevents"
+	"github.com/headgate-io/headgate/internal/window"
 )
 
 // plan is what the header of a request says is to be done with its body.
@@ -23,8 +24,10 @@ type plan struct {
 	strict  bool
 	key     []byte // meaningful when hasKey
 	hasKey  bool
-	source  []byte // empty: the caller, or else the client's address
-	caller  []byte // who was authenticated; empty: nobody
+	source  []byte      // empty: the caller, or else the client's address
+	caller  []byte      // who was authenticated; empty: nobody
+	once    []byte      // the idempotency key, empty for none
+	run     *window.Run // of the request, when it has a key
 
 	binary  []event.Attr // header fields of a CloudEvent in binary mode, else nil
 	account *account     // pays for what decoding needs; nil: nobody does
@@ -112,6 +115,7 @@ const (
 	ackField
 	keyField
 	sourceField
+	onceField
 	singles
 )
 
@@ -125,6 +129,8 @@ func single(name []byte) int {
 		return keyField
 	case "headgate-source":
 		return sourceField
+	case "idempotency-key":
+		return onceField
 	}
 	return -1
 }
@@ -158,6 +164,11 @@ func (p *plan) parse(fields []event.Attr, query []byte) (no *refusal) {
 		return refuse(event.KeyTooLong, "Headgate-Key has %d bytes, the limit is %d", len(values[keyField]), maxKey)
 	}
 	p.key, p.hasKey, p.source = values[keyField], seen[keyField], values[sourceField]
+	if seen[onceField] {
+		if p.once, no = idempotencyKey(values[onceField]); no != nil {
+			return no
+		}
+	}
 	return p.ask(query, values[ackField])
 }
 
@@ -176,8 +187,6 @@ func (p *plan) other(f *event.Attr) *refusal {
 	switch string(f.Name) {
 	case "content-encoding":
 		return p.codings.add(f.Value)
-	case "idempotency-key":
-		return refuse(event.BadParameter, "%s is not supported by this version", f.Name)
 	case "ce-datacontenttype":
 		return refuse(event.BadParameter, "ce-datacontenttype is not sent: Content-Type says what the data of the event is")
 	}

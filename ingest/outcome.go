@@ -100,6 +100,7 @@ func (c *core) refused(no *refusal, who identity) (a answer) {
 	c.metrics.stream(no.Stream).refused(no.Problem.Code, 1)
 	a.mediaType = problem.MediaType
 	a.status, _, a.doc = problem.Render(no.Problem, who.request)
+	a.unknown = no.Problem.Stored == "unknown"
 	a.add(no.Name, no.Value)
 	a.finish(who)
 	return a

@@ -27,10 +27,11 @@ type request struct {
 // answer is what a request gets.
 type answer struct {
 	status    int
-	fields    [6]field // the first n count
+	fields    [8]field // the first n count
 	n         int
 	mediaType string
 	doc       []byte
+	unknown   bool // what is stored is not known yet
 	close     bool // the connection cannot be used again: the body was not read to its end
 }
 

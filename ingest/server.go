@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/headgate-io/headgate/internal/budget"
+	"github.com/headgate-io/headgate/internal/window"
 )
 
 // Config is the HTTP/1.1 listener; zero values mean the defaults.
@@ -24,6 +25,8 @@ type Config struct {
 	MaxConnectionsPerAddress int           // 0: no limit
 	MaxRequestsPerConnection int           // 0: no limit
 	MaxConnectionAge         time.Duration // then the next answer closes it; 0: no limit
+	IdempotencyWindow        time.Duration // for which answers are remembered by their key; 10 min
+	IdempotencyKeys          int           // that are remembered at most; 100,000
 }
 
 // Deps are what a Server uses and others own.
@@ -55,6 +58,8 @@ func New(cfg Config, gate Gate, deps Deps) (*Server, error) {
 	orDefault(&cfg.IdleTimeout, 90*time.Second)
 	orDefault(&cfg.RequestTimeout, 30*time.Second)
 	orDefault(&cfg.MaxConnections, 20_000)
+	orDefault(&cfg.IdempotencyWindow, 10*time.Minute)
+	orDefault(&cfg.IdempotencyKeys, 100_000)
 	orDefault(&deps.Log, slog.Default())
 	if deps.Budget == nil {
 		deps.Budget = budget.New(256 << 20)
@@ -63,7 +68,11 @@ func New(cfg Config, gate Gate, deps Deps) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &core{gate: gate, auth: deps.Auth, budget: deps.Budget, metrics: m, log: deps.Log, timeout: cfg.RequestTimeout}
+	c := &core{gate: gate, auth: deps.Auth, budget: deps.Budget, metrics: m, log: deps.Log, timeout: cfg.RequestTimeout,
+		keys: window.NewKeys(cfg.IdempotencyKeys, cfg.IdempotencyWindow, time.Now())}
+	if err := watchKeys(deps.Metrics, c.keys); err != nil {
+		return nil, err
+	}
 	s := &Server{cfg: cfg, log: deps.Log}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel

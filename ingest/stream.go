@@ -26,7 +26,8 @@ type Stream interface {
 	Settings() *Settings
 	// Accept takes the events of b whose verdict is Keep and returns when they have come as far as b.Ack asks; what
 	// became of each is its verdict. It returns an error, an *event.Problem, when the request as a whole failed.
-	// b and everything it refers to stay the caller's: what is needed after the return must be copied before.
+	// b and everything it refers to stay the caller's: what is needed after the return must be copied before. When the
+	// outcome is still unknown and b.Late is set, that is called later.
 	Accept(ctx context.Context, b *event.Batch) error
 }
 

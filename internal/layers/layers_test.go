@@ -35,8 +35,9 @@ var allowed = map[string][]string{
 	"internal/layers":    {},
 	"internal/settings":  {},
 	"internal/wholefile": {},
+	"internal/window":    {"event"},
 
-	"ingest":             append([]string{"internal/jsonscan", "internal/compress", "sdk/wire"}, shared...),
+	"ingest":             append([]string{"internal/jsonscan", "internal/compress", "internal/window", "sdk/wire"}, shared...),
 	"ingest/cloudevents": {"event", "internal/jsonscan"},
 	"plugins":            append([]string{"internal/jsonscan", "sdk/abi"}, shared...),
 	"partitioner":        {"event"},

@@ -25,7 +25,7 @@ var table = map[event.Code]Kind{
 	event.EventTooLarge:        {413, false},
 	event.UnsupportedMediaType: {415, false}, event.UnsupportedCoding: {415, false},
 	event.TooDeep: {422, false}, event.DuplicateName: {422, false}, event.KeyRequired: {422, false},
-	event.KeyNotScalar: {422, false}, event.KeyTooLong: {422, false}, event.PluginRejected: {422, false},
+	event.KeyNotScalar: {422, false}, event.KeyTooLong: {422, false}, event.IDNotScalar: {422, false}, event.IDTooLong: {422, false}, event.PluginRejected: {422, false},
 	event.PluginFailed: {422, false}, event.PluginRefused: {422, false}, event.InvalidCloudEvent: {422, false},
 	event.IdempotencyMismatch: {422, false}, event.StrictRejected: {422, false}, event.BackendRefused: {422, false},
 	event.EarlyData: {425, true}, event.CallerRate: {429, true}, event.KeyRate: {429, true},

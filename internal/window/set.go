@@ -1,0 +1,198 @@
+package window
+
+import (
+	"sync"
+	"time"
+)
+
+// Set is the ids of a stream's events: pending ones, whose events are on their way, and finished ones, whose events are
+// safe. It holds limit ids at most and forgets the oldest finished one first, never a pending one. Its methods may be
+// called concurrently. An id costs 24 bytes and 8 more in the index; the memory grows with use and is kept.
+type Set struct {
+	made time.Time
+
+	mu     sync.Mutex
+	limit  int
+	age    time.Duration
+	forced int64 // second in which the newest id was finished that had to make room for another; -1: none had to
+
+	index  []uint32 // place of an entry + 1 by hash, 0 for none; open addressing, at most half full
+	blocks []*[blockSize]entry
+	used   uint32 // entries that were in use ever
+	free   uint32 // first of the free entries + 1, which are chained by next
+	oldest uint32 // first of the finished entries + 1, which are chained by next
+	newest uint32 // the last of them + 1
+
+	pending, finished int
+	claims            []*Claim // those that are not settled, by number; nil: the number is free
+	numbers           []uint32 // free numbers
+}
+
+// entry is one id. While it is pending, at is the number of its claim and next the place in it; then at is the second
+// in which it was finished.
+type entry struct {
+	id   ID
+	at   uint32
+	next uint32
+}
+
+const (
+	blockBits = 12
+	blockSize = 1 << blockBits
+	pending   = 1 << 31 // set in entry.at: seconds and claims stay far below
+	leastRoom = 1 << 10 // places in the first index
+)
+
+// NewSet returns an empty set of limit ids, each for as long as age after it was finished.
+func NewSet(limit int, age time.Duration, now time.Time) *Set {
+	return &Set{made: now, limit: limit, age: age, forced: -1}
+}
+
+// Resize sets the bounds anew.
+func (s *Set) Resize(limit int, age time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limit, s.age = limit, age
+	for s.pending+s.finished > limit && s.finished > 0 {
+		s.force()
+	}
+}
+
+// State is what a Set holds, and how far back it remembers everything that was finished.
+type State struct {
+	Pending, Finished int
+	Reach             time.Duration
+}
+
+// State describes the set.
+func (s *Set) State(now time.Time) State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expire(now)
+	return State{s.pending, s.finished, reach(s.made, now, s.forced, s.age)}
+}
+
+// Known reports whether an event with that id is on its way or safe.
+func (s *Set) Known(id ID, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expire(now)
+	_, found := s.find(id)
+	return found
+}
+
+func (s *Set) entry(n uint32) *entry { return &s.blocks[n>>blockBits][n&(blockSize-1)] }
+
+// find returns the place in the index where id is, or where it would be. There is an index.
+func (s *Set) find(id ID) (at uint64, found bool) {
+	if len(s.index) == 0 {
+		return 0, false
+	}
+	last := uint64(len(s.index) - 1)
+	for at = id.Lo & last; ; at = (at + 1) & last {
+		n := s.index[at]
+		if n == 0 {
+			return at, false
+		}
+		if s.entry(n-1).id == id {
+			return at, true
+		}
+	}
+}
+
+// add makes an entry for an id that is not there, and returns it; it is not counted and in no chain yet. False: there
+// is no room, as all are pending.
+func (s *Set) add(id ID) (n uint32, ok bool) {
+	if s.pending+s.finished >= s.limit {
+		if s.finished == 0 {
+			return 0, false
+		}
+		s.force()
+	}
+	s.grow()
+	switch {
+	case s.free != 0:
+		n = s.free - 1
+		s.free = s.entry(n).next
+	default:
+		n = s.used
+		if n&(blockSize-1) == 0 {
+			s.blocks = append(s.blocks, new([blockSize]entry))
+		}
+		s.used++
+	}
+	at, _ := s.find(id)
+	s.index[at] = n + 1
+	s.entry(n).id = id
+	return n, true
+}
+
+// grow keeps the index at most half full.
+func (s *Set) grow() {
+	if 2*(s.pending+s.finished+1) <= len(s.index) {
+		return
+	}
+	old := s.index
+	s.index = make([]uint32, max(leastRoom, 2*len(old)))
+	for _, n := range old {
+		if n != 0 {
+			at, _ := s.find(s.entry(n - 1).id)
+			s.index[at] = n
+		}
+	}
+}
+
+// remove frees an entry that is in no chain and not counted any more.
+func (s *Set) remove(n uint32) {
+	hole, _ := s.find(s.entry(n).id)
+	last := uint64(len(s.index) - 1)
+	for at := hole; ; { // what follows moves up, unless it would come before its own place
+		at = (at + 1) & last
+		next := s.index[at]
+		if next == 0 {
+			break
+		}
+		if home := s.entry(next-1).id.Lo & last; (at-home)&last >= (at-hole)&last {
+			s.index[hole], hole = next, at
+		}
+	}
+	s.index[hole] = 0
+	s.entry(n).next, s.free = s.free, n+1
+}
+
+// finish puts an entry behind the finished ones.
+func (s *Set) finish(n, now uint32) {
+	e := s.entry(n)
+	e.at, e.next = now, 0
+	if s.newest == 0 {
+		s.oldest = n + 1
+	} else {
+		s.entry(s.newest - 1).next = n + 1
+	}
+	s.newest = n + 1
+	s.finished++
+}
+
+// forget removes the oldest finished entry.
+func (s *Set) forget() {
+	n := s.oldest - 1
+	if s.oldest = s.entry(n).next; s.oldest == 0 {
+		s.newest = 0
+	}
+	s.finished--
+	s.remove(n)
+}
+
+// force forgets the oldest finished entry before its time.
+func (s *Set) force() {
+	s.forced = max(s.forced, int64(s.entry(s.oldest-1).at))
+	s.forget()
+}
+
+// expire forgets what is too old.
+func (s *Set) expire(now time.Time) {
+	past := max(now.Sub(s.made), 0) - s.age
+	for s.oldest != 0 && past > time.Duration(s.entry(s.oldest-1).at+1)*time.Second {
+		s.forget()
+	}
+}
