@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"encoding/json"
 	"maps"
 	"net/http"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/internal/openapi"
 )
 
 // endpoint answers one method of one path; an error is answered by fail, so it is only returned while nothing
@@ -18,14 +20,14 @@ type endpoint func(w http.ResponseWriter, r *http.Request) error
 // methods are the endpoints of one path by method; HEAD is answered by GET.
 type methods map[string]endpoint
 
-// routes is the table of all calls.
-func (s *Server) routes() http.Handler {
-	mux := http.NewServeMux()
-	for path, m := range map[string]methods{
-		"/livez":   {"GET": s.livez},
-		"/readyz":  {"GET": s.readyz},
-		"/version": {"GET": s.version},
-		"/metrics": {"GET": s.metrics()},
+// calls is the table of all there are; internal/openapi describes each.
+func (s *Server) calls() map[string]methods {
+	return map[string]methods{
+		"/livez":        {"GET": s.livez},
+		"/readyz":       {"GET": s.readyz},
+		"/version":      {"GET": s.version},
+		"/metrics":      {"GET": s.metrics()},
+		"/openapi.json": {"GET": s.describe},
 
 		"/v1/streams":                           {"GET": s.listStreams},
 		"/v1/streams/{stream}":                  {"GET": s.showStream, "PUT": s.setStream, "DELETE": s.deleteStream},
@@ -40,7 +42,12 @@ func (s *Server) routes() http.Handler {
 		"/v1/plugins":                            {"GET": s.listPlugins},
 		"/v1/plugins/{plugin}":                   {"GET": s.showPlugin, "PUT": s.upload, "DELETE": s.deletePlugin},
 		"/v1/plugins/{plugin}/versions/{digest}": {"GET": s.showVersion, "DELETE": s.deleteVersion},
-	} {
+	}
+}
+
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	for path, m := range s.calls() {
 		mux.Handle(path, s.permit(path, s.route(m)))
 	}
 	mux.Handle("/", s.permit("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -79,4 +86,13 @@ func (s *Server) metrics() endpoint {
 
 func (s *Server) version(w http.ResponseWriter, _ *http.Request) error {
 	return reply(w, http.StatusOK, s.cfg.Build)
+}
+
+// describe answers the description of all calls.
+func (s *Server) describe(w http.ResponseWriter, _ *http.Request) error {
+	doc, err := openapi.Document(s.cfg.Build.Version)
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, json.RawMessage(doc))
 }

@@ -33,6 +33,7 @@ var allowed = map[string][]string{
 	"internal/jsonscan":  {"event"},
 	"internal/natsd":     {"internal/wholefile"},
 	"internal/layers":    {},
+	"internal/openapi":   {"internal/problem"},
 	"internal/settings":  {},
 	"internal/wholefile": {},
 	"internal/window":    {"event"},
@@ -43,7 +44,7 @@ var allowed = map[string][]string{
 	"partitioner":        {"event"},
 	"forward":            append([]string{"internal/compress", "sdk/wire"}, shared...),
 	"control":            append([]string{"internal/wholefile"}, shared...),
-	"admin":              shared,
+	"admin":              append([]string{"internal/openapi"}, shared...),
 
 	"forward/forwardtest": append([]string{"forward", "internal/compress", "sdk/consume", "sdk/wire"}, shared...),
 
