@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -262,10 +261,11 @@ func TestG12DescribedDefaultsAreTrue(t *testing.T) {
 	defer in.end()
 	d := describe(t, in)
 	cfg := StreamConfig{}.withDefaults()
-	var is map[string]any
-	if err := json.Unmarshal(cfg.document(), &is); err != nil {
+	defaults, err := jsonschema.UnmarshalJSON(bytes.NewReader(cfg.document())) // keeps numbers as they are written
+	if err != nil {
 		t.Fatal(err)
 	}
+	is := defaults.(map[string]any)
 	schema, _, _ := d.at("components", "schemas", "Stream")
 	said := map[string]any{}
 	defaultsOf(schema, said)
