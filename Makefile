@@ -8,7 +8,7 @@ LDFLAGS  = -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 GUEST    = examples/plugins/accesslog/accesslog.wasm
 FUZZTIME ?= 10s
 
-.PHONY: all build plugins demo run test test-race test-crash fuzz bench cross fmt clean
+.PHONY: all build plugins demo run test test-race test-crash test-fairness fuzz bench cross fmt clean
 
 all: build plugins
 
@@ -35,6 +35,9 @@ test-race:        ## the same under the race detector (needs a C compiler)
 
 test-crash: all   ## kill -9 over and over under load; CRASHES=n rounds
 	HEADGATE_CRASHES=$(or $(CRASHES),50) go test -count=1 -run 'KillNine' -timeout 30m -v ./cmd/headgate
+
+test-fairness:    ## what a caller far over its rate does to the p99 of one within it; FAIRNESS=n seconds
+	HEADGATE_FAIRNESS=$(or $(FAIRNESS),10) go test -count=1 -run B03NoisyNeighbour -v ./cmd/headgate
 
 fuzz:             ## each fuzz target for FUZZTIME
 	./internal/layers/fuzz.sh $(FUZZTIME)

@@ -1,6 +1,9 @@
 package event
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // Syntax is what events of a batch are checked as, on arrival and again when a plugin replaced one.
 type Syntax uint8
@@ -46,6 +49,8 @@ type Batch struct {
 
 	Events []Event
 	Errors []Error // the first MaxErrors refused events, in order of their discovery
+
+	RetryAfter time.Duration // when what was refused for its rate can be taken, at the earliest; 0: nothing was
 
 	Letters []Letter // why events were set aside, one for each with the verdict DeadLettered
 

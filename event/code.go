@@ -1,6 +1,9 @@
 package event
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Code is the stable, documented word for one way a request or an event can fail. internal/problem has the
 // table from code to status and whether a retry can help.
@@ -15,6 +18,7 @@ type Problem struct {
 	// Scope, Limit and Observed describe a limit that was exceeded: Scope is body, inflated, event or count.
 	Scope           string
 	Limit, Observed int64
+	RetryAfter      time.Duration // it can work by then; 0: not known
 }
 
 // Error returns code and detail.

@@ -20,6 +20,7 @@ type Config struct {
 	HTTP       HTTPConfig               `json:"http"`
 	Admin      AdminConfig              `json:"admin"`
 	Auth       *AuthConfig              `json:"auth"` // nil: everybody may do everything
+	Rates      RatesConfig              `json:"rates"`
 	Plugins    PluginsConfig            `json:"plugins"`
 	Drain      DrainConfig              `json:"drain"`
 	AutoCreate *bool                    `json:"auto_create"` // make streams on first use; default: true when none is configured
@@ -162,7 +163,7 @@ func (c *Config) Validate() error {
 		}
 	}
 	_, err := c.loadTokens()
-	return errors.Join(append(all, err)...)
+	return errors.Join(append(append(all, err), c.rateProblems()...)...)
 }
 
 // knowsBackend refuses the name of a backend that is not configured; the embedded one needs no configuration.

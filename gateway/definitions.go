@@ -133,6 +133,9 @@ func (g *Gateway) redefine(ctx context.Context, s *stream, cfg StreamConfig, whe
 	}
 	s.ids.Resize(cfg.ID.Window.IDs, time.Duration(cfg.ID.Window.Age))
 	s.current.Store(def)
+	if cfg.Rate != old.config.Rate {
+		s.keys.Store(newKeyRate(s.name, cfg.Rate, g.rates))
+	}
 	s.swapChain(next)
 	return nil
 }

@@ -44,6 +44,7 @@ type Gateway struct {
 	bodies         *budget.Budget // bytes of request bodies
 	presses        *forward.Presses
 	tokens         *auth.Tokens // nil: everybody may do everything
+	rates          rateMetrics
 
 	folder *folder
 	stores *stores
@@ -85,7 +86,7 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 		cfg: cfg, deps: deps, log: deps.Log, metrics: newRegistry(deps.Build), presses: forward.NewPresses(0),
 		steering: newTurn(), unmade: usual.settings,
 	}
-	g.deadLettered = newDeadLettered(g.metrics)
+	g.deadLettered, g.rates = newDeadLettered(g.metrics), newRateMetrics(g.metrics)
 	g.metrics.MustRegister(newIDMetrics(g))
 	if g.tokens, err = cfg.loadTokens(); err != nil {
 		return nil, err

@@ -54,7 +54,7 @@ func (g *Gateway) newParts() (err error) {
 		MaxConnectionsPerAddress: h.MaxConnectionsPerAddress, MaxRequestsPerConnection: h.MaxRequestsPerConnection,
 		MaxConnectionAge:  time.Duration(h.MaxConnectionAge),
 		IdempotencyWindow: time.Duration(g.cfg.Idempotency.Window), IdempotencyKeys: g.cfg.Idempotency.Keys,
-	}, g, ingest.Deps{Log: g.log, Metrics: g.metrics, Budget: g.bodies, Auth: g.senders()})
+	}, g, ingest.Deps{Log: g.log, Metrics: g.metrics, Budget: g.bodies, Auth: g.senders(), Rates: newCallers(&g.cfg, g.rates)})
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/plugins"
@@ -12,6 +13,9 @@ import (
 func (s *stream) Accept(ctx context.Context, b *event.Batch) error {
 	if err := s.transform(ctx, b); err != nil {
 		return err
+	}
+	if keys := s.keys.Load(); keys != nil {
+		keys.apply(b, time.Now())
 	}
 	if b.Strict && b.Counts().Rejected+len(b.Letters) > 0 {
 		refuseLetters(b)

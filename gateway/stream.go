@@ -25,7 +25,8 @@ type stream struct {
 	partitioner *partitioner.Partitioner
 	forwarder   *forward.Forwarder
 	delivery    delivery
-	deadLetter  *deadLetter // nil for a dead letter
+	deadLetter  *deadLetter             // nil for a dead letter
+	keys        atomic.Pointer[keyRate] // nil: keys have no rate
 	ids         *window.Set
 	secret      window.Secret // of the identities in it
 	done        chan struct{} // closed when the forwarder has ended
@@ -116,6 +117,7 @@ func (g *Gateway) openStream(ctx context.Context, name string, def *definition) 
 	s := &stream{name: name, partitioner: partitioner.New(table), forwarder: forwarder, delivery: to, deadLetter: letter,
 		ids: def.config.ID.window(), secret: secret, done: make(chan struct{})}
 	s.current.Store(def)
+	s.keys.Store(newKeyRate(name, def.config.Rate, g.rates))
 	s.chain.Store(&link{})
 	return s, nil
 }

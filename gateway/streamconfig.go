@@ -30,6 +30,7 @@ type StreamConfig struct {
 	Types      []string         `json:"types"` // media types taken as one opaque event, besides the JSON and text ones
 	UTF8       string           `json:"utf8"`  // reject or pass: what becomes of JSON and text that is not UTF-8
 	Limits     LimitsConfig     `json:"limits"`
+	Rate       StreamRateConfig `json:"rate,omitzero"`
 }
 
 // KeyConfig says where the partition key of an event is found; at most one of JSON, Header and CE is set.
@@ -187,6 +188,7 @@ func (s *StreamConfig) problems() (all []error) {
 	add("limits", mustBe(s.Limits.Body > 0 && s.Limits.Inflated > 0 && s.Limits.Ratio > 0 && s.Limits.Events > 0, "body, inflated, ratio and events must be more than 0"))
 	add("linger", mustBe(s.Linger.Waiting <= maxLinger && s.Linger.Idle <= maxLinger, "waiting and idle must be at most %s", time.Duration(maxLinger)))
 	add("limits.depth", mustBe(s.Limits.Depth >= 1 && s.Limits.Depth <= 1000, "must be 1 to 1000, got %d", s.Limits.Depth))
+	add("rate", s.Rate.problem())
 	for i, p := range s.Plugins {
 		add(fmt.Sprintf("plugins.%d.name", i), mustBe(validName(p.Name), "%q is not a plugin name", p.Name))
 	}

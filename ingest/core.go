@@ -15,7 +15,8 @@ import (
 // core handles requests and knows no transport. It may be used concurrently.
 type core struct {
 	gate    Gate
-	auth    Auth // nil: everybody may send
+	auth    Auth  // nil: everybody may send
+	rates   Rates // nil: as much as they like
 	budget  *budget.Budget
 	metrics *metrics
 	log     *slog.Logger
@@ -54,6 +55,11 @@ func (c *core) store(ctx context.Context, r *request, p *plan, w *work) answer {
 		a.close = true
 		return a
 	}
+	if r.length < 0 { // chunks: their bytes are counted now that they are there
+		if problem := c.count(p, r, 0, int64(len(w.body.bytes()))); problem != nil {
+			return c.refused(&refusal{Problem: problem, Stream: p.counters.name}, p.who)
+		}
+	}
 	if len(p.once) > 0 {
 		return c.storeOnce(ctx, r, p, w)
 	}
@@ -67,6 +73,9 @@ func (c *core) storeBody(ctx context.Context, r *request, p *plan, w *work) answ
 	if problem == nil {
 		b.Body, p.account = w.body.bytes(), &w.account
 		problem = decode(b, p)
+	}
+	if problem == nil {
+		problem = c.count(p, r, len(b.Events), 0)
 	}
 	if problem != nil {
 		return c.refused(&refusal{Problem: problem, Stream: p.counters.name}, p.who)

@@ -120,7 +120,7 @@ func (e *edge) answer(ctx context.Context, fast *fasthttp.RequestCtx, start time
 	}
 	c := fast.Conn().(*conn)
 	r := &found.request
-	r.client, r.now, r.room = c.client, start, found.room
+	r.client, r.addr, r.now, r.room = c.client, c.addr, start, found.room
 	if stream := fast.RequestBodyStream(); stream != nil {
 		found.body = body{conn: c, src: stream, want: r.length, now: start, until: start.Add(e.bodyTime(r.length)), pause: e.wait}
 		r.body = &found.body

@@ -28,6 +28,7 @@ type plan struct {
 	caller  []byte      // who was authenticated; empty: nobody
 	once    []byte      // the idempotency key, empty for none
 	run     *window.Run // of the request, when it has a key
+	begun   bool        // the caller's rate was asked
 
 	binary  []event.Attr // header fields of a CloudEvent in binary mode, else nil
 	account *account     // pays for what decoding needs; nil: nobody does
@@ -94,13 +95,16 @@ func (c *core) open(p *plan, name []byte) *refusal {
 	return nil
 }
 
-// admit refuses what is known to be too much before it is sent.
+// admit refuses what is known to be too much before it is sent, for us or for the caller's rate.
 func (c *core) admit(r *request, p *plan) *refusal {
 	if r.length > p.limits.Body {
 		return &refusal{Problem: tooLarge(event.BodyTooLarge, "body", p.limits.Body, r.length)}
 	}
 	if held := c.budget.Held(); held > 0 && held+max(r.length, 0) > c.budget.Limit() {
 		return &refusal{Problem: overloaded()}
+	}
+	if problem := c.begin(p, r); problem != nil {
+		return &refusal{Problem: problem}
 	}
 	return nil
 }

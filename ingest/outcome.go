@@ -3,7 +3,6 @@ package ingest
 import (
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"time"
 
@@ -53,7 +52,7 @@ func (c *core) outcome(r *request, p *plan, b *event.Batch, ended *event.Problem
 		a.status = 202
 	}
 	if counts.Rejected > 0 {
-		a.status = 207
+		a.status, a.retry = 207, b.RetryAfter
 		a.add("Headgate-Rejected", strconv.Itoa(counts.Rejected))
 	}
 	a.doc = appendSummary(r.room[:0], b, counts)
@@ -102,13 +101,14 @@ func (c *core) refused(no *refusal, who identity) (a answer) {
 	a.status, _, a.doc = problem.Render(no.Problem, who.request)
 	a.unknown = no.Problem.Stored == "unknown"
 	a.add(no.Name, no.Value)
+	a.retry = no.Problem.RetryAfter
 	a.finish(who)
 	return a
 }
 
 // refusedEvents is the answer when nothing is stored because of refused events.
 func refusedEvents(p *plan, b *event.Batch, d problem.Document) answer {
-	a := answer{status: d.Status, mediaType: problem.MediaType}
+	a := answer{status: d.Status, mediaType: problem.MediaType, retry: b.RetryAfter}
 	rejected := b.Counts().Rejected
 	a.add("Headgate-Rejected", strconv.Itoa(rejected))
 	a.doc = marshal(refusedDocument{d, p.name, rejected, listErrors(b, rejected)})
@@ -116,13 +116,12 @@ func refusedEvents(p *plan, b *event.Batch, d problem.Document) answer {
 	return a
 }
 
-// finish adds the fields that every answer has, or every one of its status. Clients that were refused in the same
-// moment must not all come back in the same moment.
+// finish adds the fields that every answer has, or every one of its status.
 func (a *answer) finish(who identity) {
 	a.add("X-Request-Id", who.request)
 	a.add("Traceparent", string(who.trace))
-	if a.status == 429 || a.status == 503 {
-		a.add("Retry-After", strconv.Itoa(1+rand.IntN(5)))
+	if a.status == 429 || a.status == 503 || a.status == 207 && a.retry > 0 {
+		a.add("Retry-After", retryAfter(a.retry))
 	}
 }
 

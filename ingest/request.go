@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"io"
+	"net/netip"
 	"time"
 
 	"github.com/headgate-io/headgate/event"
@@ -14,6 +15,7 @@ type request struct {
 	fields []event.Attr // header fields in the order they came, names in lower case, values without white space around
 	length int64        // announced bytes of the body, -1 when it is chunked
 	client []byte       // its address, as text
+	addr   netip.Addr   // the same; invalid while it is not known
 	now    time.Time    // when the header was there
 
 	// body ends in io.EOF only behind the last byte of a complete body; any other end is an error, and a
@@ -31,8 +33,9 @@ type answer struct {
 	n         int
 	mediaType string
 	doc       []byte
-	unknown   bool // what is stored is not known yet
-	close     bool // the connection cannot be used again: the body was not read to its end
+	retry     time.Duration // when to come back, 0: not known
+	unknown   bool          // what is stored is not known yet
+	close     bool          // the connection cannot be used again: the body was not read to its end
 }
 
 type field struct{ name, value string }

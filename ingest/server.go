@@ -35,6 +35,7 @@ type Deps struct {
 	Metrics prometheus.Registerer // nil: none
 	Budget  *budget.Budget        // bytes of request bodies held in memory; nil: 256 MiB of its own
 	Auth    Auth                  // who may send; nil: everybody
+	Rates   Rates                 // how much each caller may send; nil: as much as it likes
 }
 
 // Server is the ingest side of a gateway: one listener for HTTP/1.1.
@@ -68,7 +69,7 @@ func New(cfg Config, gate Gate, deps Deps) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &core{gate: gate, auth: deps.Auth, budget: deps.Budget, metrics: m, log: deps.Log, timeout: cfg.RequestTimeout,
+	c := &core{gate: gate, auth: deps.Auth, rates: deps.Rates, budget: deps.Budget, metrics: m, log: deps.Log, timeout: cfg.RequestTimeout,
 		keys: window.NewKeys(cfg.IdempotencyKeys, cfg.IdempotencyWindow, time.Now())}
 	if err := watchKeys(deps.Metrics, c.keys); err != nil {
 		return nil, err

@@ -30,6 +30,7 @@ var allowed = map[string][]string{
 	"internal/budget":    {},
 	"internal/compress":  {},
 	"internal/problem":   {"event"},
+	"internal/rate":      {},
 	"internal/jsonscan":  {"event"},
 	"internal/natsd":     {"internal/wholefile"},
 	"internal/layers":    {},

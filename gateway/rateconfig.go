@@ -1,0 +1,84 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/headgate-io/headgate/internal/rate"
+	"github.com/headgate-io/headgate/internal/settings"
+)
+
+// RatesConfig is what callers may send, to all streams together.
+type RatesConfig struct {
+	Caller  RateConfig            `json:"caller"`  // each caller: a token, or else an address
+	Callers map[string]RateConfig `json:"callers"` // by the id of a token: instead of Caller
+}
+
+// RateConfig is a rate; zero values mean no limit.
+type RateConfig struct {
+	Events int               `json:"events,omitempty"` // a second
+	Bytes  settings.Bytes    `json:"bytes,omitempty"`  // a second
+	Burst  settings.Duration `json:"burst,omitempty"`  // how long one who was silent may save up; 2 s
+}
+
+// StreamRateConfig is what a stream takes.
+type StreamRateConfig struct {
+	Key  RateConfig `json:"key"`  // of each key
+	Keys int        `json:"keys"` // of which so many can be over half of their rate at a time; 65,536
+}
+
+const (
+	defaultBurst = settings.Duration(2 * time.Second)
+	longestBurst = settings.Duration(time.Hour)
+	highestRate  = 1_000_000_000 // of events and of bytes, a second: above, rounding to nanoseconds shows
+	defaultKeys  = 65_536
+	mostKeys     = 16 << 20
+)
+
+// limit is r for the tables of buckets, nil when it is none.
+func (r *RateConfig) limit() *rate.Limit {
+	l := &rate.Limit{Events: int64(r.Events), Bytes: int64(r.Bytes), Burst: time.Duration(r.Burst)}
+	if !l.Any() {
+		return nil
+	}
+	if l.Burst == 0 {
+		l.Burst = time.Duration(defaultBurst)
+	}
+	return l
+}
+
+func (r *RateConfig) problem() error {
+	return errors.Join(
+		mustBe(r.Events >= 0 && r.Events <= highestRate, "events: must be 0 to %d a second, got %d", highestRate, r.Events),
+		mustBe(r.Bytes <= highestRate, "bytes: must be at most %s a second, got %s", settings.Bytes(highestRate), r.Bytes),
+		mustBe(r.Burst == 0 || r.Burst >= settings.Duration(time.Millisecond) && r.Burst <= longestBurst, "burst: must be 1ms to %s", time.Duration(longestBurst)),
+		mustBe(r.Burst == 0 || r.Events > 0 || r.Bytes > 0, "burst: there is no rate; set events or bytes"))
+}
+
+// rateProblems returns what is wrong with the rates of callers, each with its path.
+func (c *Config) rateProblems() (all []error) {
+	if err := c.Rates.Caller.problem(); err != nil {
+		all = append(all, fmt.Errorf("rates.caller: %w", err))
+	}
+	var ids []string
+	if c.Auth != nil {
+		for i := range c.Auth.Tokens {
+			ids = append(ids, c.Auth.Tokens[i].ID)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.Rates.Callers)) {
+		own := c.Rates.Callers[id]
+		err := mustBe(slices.Contains(ids, id), "is the id of no token in auth.tokens; those are %q", ids)
+		if err = errors.Join(err, own.problem()); err != nil {
+			all = append(all, fmt.Errorf("rates.callers.%s: %w", id, err))
+		}
+	}
+	return all
+}
+
+func (r *StreamRateConfig) problem() error {
+	return errors.Join(r.Key.problem(), mustBe(r.Keys >= 0 && r.Keys <= mostKeys, "keys: must be at most %d, got %d", mostKeys, r.Keys))
+}
