@@ -164,21 +164,25 @@ func TestBodyTime(t *testing.T) {
 	}
 }
 
-// Announcing is free: memory is taken for what arrives.
+// Announcing is free: memory is taken for what arrives, and little of it on trust while it is scarce.
 func TestAnnouncedBytesTakeNoMemory(t *testing.T) {
 	g := serve(t, Config{}, &fakeStream{})
 	const many = 200
 	text := request11(events, "", ndjson)
 	text = strings.Replace(text, "Content-Length: 0", fmt.Sprintf("Content-Length: %d", 16<<20), 1) + "1"
-	var open []*client
-	for range many {
-		open = append(open, g.dial().send(text))
+	for _, c := range []struct{ held, each int64 }{{0, trusted}, {g.budget.Limit()/2 + 1, 1 << smallest}} {
+		g.budget.Reserve(c.held)
+		var open []*client
+		for range many {
+			open = append(open, g.dial().send(text))
+		}
+		g.until(func() bool { return g.budget.Held() == c.held+many*c.each })
+		for _, c := range open {
+			c.Close()
+		}
+		g.until(func() bool { return g.budget.Held() == c.held })
+		g.budget.Release(c.held)
 	}
-	g.until(func() bool { return g.budget.Held() == many*trusted })
-	for _, c := range open {
-		c.Close()
-	}
-	g.until(func() bool { return g.budget.Held() == 0 })
 }
 
 func TestBudgetBoundsInflating(t *testing.T) {

@@ -71,13 +71,18 @@ var (
 	errOverBudget = errors.New("the memory budget is used up")
 )
 
-// trusted is how many announced bytes get their room before they are there.
-const trusted = 64 << 10
+// trusted is how many announced bytes get their room before they are there: that of requests of common size, so that
+// they are not copied. While memory is scarce no announcement is trusted, or clients that send one byte and no more
+// could hold all of it.
+const trusted = 128 << 10
 
 // open takes a first slab; expected is the number of bytes that will probably come, negative if unknown.
 func (b *buffer) open(expected int64) error {
-	if expected < 0 {
-		expected = trusted / 4
+	switch budget := b.account.budget; {
+	case budget.Held() > budget.Limit()/2:
+		expected = 1 << smallest
+	case expected < 0:
+		expected = trusted / 8
 	}
 	return b.take(min(expected, trusted))
 }
