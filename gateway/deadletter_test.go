@@ -36,7 +36,9 @@ func (in *instance) scriptedPlugin(stream string, names ...string) {
 type answer struct {
 	Accepted, Filtered, Rejected, DeadLettered int
 	BatchID                                    string `json:"batch_id"`
-	Code                                       string
+	Code, Scope                                string
+	Status                                     int
+	Limit, Observed                            int64
 	Errors                                     []struct {
 		Index        int
 		Code, Detail string

@@ -179,22 +179,6 @@ func TestAttributesArePaidFor(t *testing.T) {
 	g.budget.Release(g.budget.Limit() - left)
 }
 
-func TestD12TheAnswerNamesTheTypes(t *testing.T) {
-	g := serve(t, Config{}, &fakeStream{settings: Settings{MediaTypes: []string{"application/x-mine"}}})
-	for _, header := range [][]string{nil, {"Content-Type: text/weird; a=b"}, {"Content-Type: application/json; charset=latin1"}} {
-		r := g.post("1", header...).want(t, 415, event.UnsupportedMediaType)
-		for _, name := range []string{"application/json", "application/x-ndjson", ceType[14:], ceBatchType[14:], "application/x-mine"} {
-			if !strings.Contains(r.Header.Get("Accept"), name) || !strings.Contains(r.doc.Detail, name) {
-				t.Errorf("%v: no %s in Accept %q or detail %q", header, name, r.Header.Get("Accept"), r.doc.Detail)
-			}
-		}
-		if header != nil && !strings.Contains(r.doc.Detail, strings.TrimSuffix(header[0][14:], "; a=b")) {
-			t.Errorf("%v: detail %s", header, r.doc.Detail)
-		}
-	}
-	g.nothing()
-}
-
 // Reading the attributes of events allocates nothing for each.
 func TestCloudEventsDoNotAllocatePerEvent(t *testing.T) {
 	one := `{` + ceCore + `,"id":"1","time":"2026-03-02T08:00:00Z","subject":"a","data":{"a":1}}`

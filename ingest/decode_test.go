@@ -17,61 +17,19 @@ const (
 	rawType  = "Content-Type: application/octet-stream"
 )
 
-func TestFraming(t *testing.T) {
-	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
-	inObject := func(n int) string { return `{"a":` + deep(n-1) + `}` }
-	long := `{"a":"` + strings.Repeat("x", 100) + `"}`
-	frames := func(all ...string) (b string) {
-		for _, e := range all {
-			b = string(wire.AppendEvent([]byte(b), []byte(e), wire.Prefixed))
-		}
-		return b
-	}
-	for _, c := range []struct {
-		name, body, header string
-		status             int
-		code               event.Code // of the answer
-		stored             []string
-		errors             string // index:offset:code of each
-	}{
-		{"ndjson", "{\"a\":1}\n{\"a\":2}\n", ndjson, 200, "", []string{`{"a":1}`, `{"a":2}`}, ""},
-		{"no last newline", "{\"a\":1}\n{\"a\":2}", ndjson, 200, "", []string{`{"a":1}`, `{"a":2}`}, ""},
-		{"white space in a line stays", " {\"a\" : 1}\t\n", ndjson, 200, "", []string{" {\"a\" : 1}\t"}, ""},
-		{"D01 two values in a line", "{\"a\":1}{\"a\":2}\n{\"a\":3}\n", ndjson, 207, "", []string{`{"a":3}`}, "0:7:trailing_data"},
-		{"D03 newlines lost", `{"event":"one"}{"event":"two"}{"event":"three"}`, ndjson, 400, event.TrailingData, nil, "0:15:trailing_data"},
-		{"D04 blank lines", "{\"a\":1}\n\n{\"a\":2}\n\n", ndjson, 200, "", []string{`{"a":1}`, `{"a":2}`}, ""},
-		{"D04 blank lines with CR", "{\"a\":1}\r\n\r\n{\"a\":2}\r\n\r\n", ndjson, 200, "", []string{`{"a":1}`, `{"a":2}`}, ""},
-		{"D04 lines of white space", "{\"a\":1}\n \t \n{\"a\":2}\n\t\r\n", ndjson, 200, "", []string{`{"a":1}`, `{"a":2}`}, ""},
-		{"D06 a broken line", "{\"a\":1}\n{bad\n{\"a\":2}\n", ndjson, 207, "", []string{`{"a":1}`, `{"a":2}`}, "1:9:malformed_json"},
-		{"D08 a line over the limit", "{\"a\":1}\n" + long + "\n{\"a\":2}\n", ndjson, 207, "", []string{`{"a":1}`, `{"a":2}`}, "1:8:event_too_large"},
-		{"every line broken", "{\n[\n", ndjson, 400, event.MalformedJSON, nil, "0:1:malformed_json 1:3:malformed_json"},
-		{"refused for two reasons", "{\n" + long, ndjson, 422, event.MalformedJSON, nil, "0:1:malformed_json 1:2:event_too_large"},
-		{"no lines", "", ndjson, 200, "", nil, ""},
-		{"D14 empty array", " [ ] ", jsonType, 200, "", nil, ""},
-		{"array", "[ {\"a\":1} ,\n2, \"x\"]\n", jsonType, 200, "", []string{`{"a":1}`, "2", `"x"`}, ""},
-		{"value", "\n {\"a\":\n1} \n", jsonType, 200, "", []string{"{\"a\":\n1}"}, ""},
-		{"empty JSON", " ", jsonType, 400, event.MalformedJSON, nil, ""},
-		{"two values", "{} {}", jsonType, 400, event.TrailingData, nil, "0:3:trailing_data"},
-		{"trailing comma", "[1,]", jsonType, 400, event.MalformedJSON, nil, ""},
-		{"data behind an array", "[1] 2", jsonType, 400, event.TrailingData, nil, ""},
-		{"E02 array cut off", "[" + strings.Repeat(`{"a":1},`, 99) + `{"a":1}`, jsonType, 400, event.MalformedJSON, nil, ""},
-		{"array with a large element", "[1," + long + ",2]", jsonType, 207, "", []string{"1", "2"}, "1:3:event_too_large"},
-		{"G10 depth", inObject(8), jsonType, 200, "", []string{inObject(8)}, ""},
-		{"G10 too deep", inObject(9), jsonType, 422, event.TooDeep, nil, "0:12:too_deep"},
-		{"G10 too deep in an array", "[" + inObject(8) + "," + inObject(9) + ",1]", jsonType, 207, "", []string{inObject(8), "1"}, "1:34:too_deep"},
-		{"G01 bad UTF-8 in a line", "{\"a\":1}\n{\"event\":\"\xe4\"}\n{\"a\":2}\n", ndjson, 207, "", []string{`{"a":1}`, `{"a":2}`}, "1:18:invalid_utf8"},
-		{"G03 bad UTF-8", "{\"m\":\"a\xffb\"}", jsonType, 400, event.InvalidUTF8, nil, "0:7:invalid_utf8"},
-		{"bad UTF-8 in an array", "[1,\"\xff\",2]", jsonType, 207, "", []string{"1", "2"}, "1:4:invalid_utf8"},
-		{"G02 opaque", "\xff\xfe", rawType, 200, "", []string{"\xff\xfe"}, ""},
-		{"empty opaque", "", rawType, 200, "", nil, ""},
-		{"F05 one large event", strings.Repeat("x", 65), rawType, 413, event.EventTooLarge, nil, "0:0:event_too_large"},
-		{"text", "a\r\n\nb ö\n ", textType, 200, "", []string{"a", "b ö", " "}, ""},
-		{"text with bad UTF-8", "a\nb\xff\n", textType, 207, "", []string{"a"}, "1:3:invalid_utf8"},
-		{"prefixed", frames("a", "", "b\nc"), "Content-Type: " + wire.TypePrefixed, 200, "", []string{"a", "", "b\nc"}, ""},
-		{"prefixed, cut", frames("a") + "\x05b", "Content-Type: " + wire.TypePrefixed, 400, event.BadFraming, nil, ""},
-		{"F06 too many events", strings.Repeat("1\n", 101), ndjson, 413, event.TooManyEvents, nil, ""},
-		{"F06 as many as allowed", strings.Repeat("1\n", 100), ndjson, 200, "", slices.Repeat([]string{"1"}, 100), ""},
-	} {
+// framed is a request, and what becomes of its events on a stream with limits of 64 bytes an event, 100 events a request
+// and 8 levels of JSON.
+type framed struct {
+	name, body, header string
+	status             int
+	code               event.Code // of the answer
+	stored             []string
+	errors             string // index:offset:code of each
+}
+
+func checkFramed(t *testing.T, cases []framed) {
+	t.Helper()
+	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			g := serve(t, Config{}, &fakeStream{settings: Settings{Limits: Limits{Event: 64, Events: 100, Depth: 8}}})
 			r := g.post(c.body, c.header).want(t, c.status, c.code)
@@ -96,6 +54,80 @@ func TestFraming(t *testing.T) {
 			}
 		})
 	}
+}
+
+var longEvent = `{"a":"` + strings.Repeat("x", 100) + `"}`
+
+func deep(n int) string     { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+func inObject(n int) string { return `{"a":` + deep(n-1) + `}` }
+
+func prefixedEvents(all ...string) (b string) {
+	for _, e := range all {
+		b = string(wire.AppendEvent([]byte(b), []byte(e), wire.Prefixed))
+	}
+	return b
+}
+
+func TestD01D03D04D06D08NDJSON(t *testing.T) {
+	checkFramed(t, []framed{
+		{"ndjson", "{\"a\":1}\n{\"a\":2}\n", ndjson, 200, "", []string{`{"a":1}`, `{"a":2}`}, ""},
+		{"no last newline", "{\"a\":1}\n{\"a\":2}", ndjson, 200, "", []string{`{"a":1}`, `{"a":2}`}, ""},
+		{"white space in a line stays", " {\"a\" : 1}\t\n", ndjson, 200, "", []string{" {\"a\" : 1}\t"}, ""},
+		{"D01 two values in a line", "{\"a\":1}{\"a\":2}\n{\"a\":3}\n", ndjson, 207, "", []string{`{"a":3}`}, "0:7:trailing_data"},
+		{"D03 newlines lost", `{"event":"one"}{"event":"two"}{"event":"three"}`, ndjson, 400, event.TrailingData, nil, "0:15:trailing_data"},
+		{"D04 blank lines", "{\"a\":1}\n\n{\"a\":2}\n\n", ndjson, 200, "", []string{`{"a":1}`, `{"a":2}`}, ""},
+		{"D04 blank lines with CR", "{\"a\":1}\r\n\r\n{\"a\":2}\r\n\r\n", ndjson, 200, "", []string{`{"a":1}`, `{"a":2}`}, ""},
+		{"D04 lines of white space", "{\"a\":1}\n \t \n{\"a\":2}\n\t\r\n", ndjson, 200, "", []string{`{"a":1}`, `{"a":2}`}, ""},
+		{"D06 a broken line", "{\"a\":1}\n{bad\n{\"a\":2}\n", ndjson, 207, "", []string{`{"a":1}`, `{"a":2}`}, "1:9:malformed_json"},
+		{"D08 a line over the limit", "{\"a\":1}\n" + longEvent + "\n{\"a\":2}\n", ndjson, 207, "", []string{`{"a":1}`, `{"a":2}`}, "1:8:event_too_large"},
+		{"every line broken", "{\n[\n", ndjson, 400, event.MalformedJSON, nil, "0:1:malformed_json 1:3:malformed_json"},
+		{"refused for two reasons", "{\n" + longEvent, ndjson, 422, event.MalformedJSON, nil, "0:1:malformed_json 1:2:event_too_large"},
+		{"no lines", "", ndjson, 200, "", nil, ""},
+	})
+}
+
+func TestD14E02JSON(t *testing.T) {
+	checkFramed(t, []framed{
+		{"D14 empty array", " [ ] ", jsonType, 200, "", nil, ""},
+		{"array", "[ {\"a\":1} ,\n2, \"x\"]\n", jsonType, 200, "", []string{`{"a":1}`, "2", `"x"`}, ""},
+		{"value", "\n {\"a\":\n1} \n", jsonType, 200, "", []string{"{\"a\":\n1}"}, ""},
+		{"empty JSON", " ", jsonType, 400, event.MalformedJSON, nil, ""},
+		{"two values", "{} {}", jsonType, 400, event.TrailingData, nil, "0:3:trailing_data"},
+		{"trailing comma", "[1,]", jsonType, 400, event.MalformedJSON, nil, ""},
+		{"data behind an array", "[1] 2", jsonType, 400, event.TrailingData, nil, ""},
+		{"E02 array cut off", "[" + strings.Repeat(`{"a":1},`, 99) + `{"a":1}`, jsonType, 400, event.MalformedJSON, nil, ""},
+		{"array with a large element", "[1," + longEvent + ",2]", jsonType, 207, "", []string{"1", "2"}, "1:3:event_too_large"},
+	})
+}
+
+func TestG01G02G03G10Content(t *testing.T) {
+	checkFramed(t, []framed{
+		{"G10 depth", inObject(8), jsonType, 200, "", []string{inObject(8)}, ""},
+		{"G10 too deep", inObject(9), jsonType, 422, event.TooDeep, nil, "0:12:too_deep"},
+		{"G10 too deep in an array", "[" + inObject(8) + "," + inObject(9) + ",1]", jsonType, 207, "", []string{inObject(8), "1"}, "1:34:too_deep"},
+		{"G01 bad UTF-8 in a line", "{\"a\":1}\n{\"event\":\"\xe4\"}\n{\"a\":2}\n", ndjson, 207, "", []string{`{"a":1}`, `{"a":2}`}, "1:18:invalid_utf8"},
+		{"G03 bad UTF-8", "{\"m\":\"a\xffb\"}", jsonType, 400, event.InvalidUTF8, nil, "0:7:invalid_utf8"},
+		{"bad UTF-8 in an array", "[1,\"\xff\",2]", jsonType, 207, "", []string{"1", "2"}, "1:4:invalid_utf8"},
+		{"G02 opaque", "\xff\xfe", rawType, 200, "", []string{"\xff\xfe"}, ""},
+		{"empty opaque", "", rawType, 200, "", nil, ""},
+		{"text", "a\r\n\nb ö\n ", textType, 200, "", []string{"a", "b ö", " "}, ""},
+		{"text with bad UTF-8", "a\nb\xff\n", textType, 207, "", []string{"a"}, "1:3:invalid_utf8"},
+	})
+}
+
+func TestF05F06Sizes(t *testing.T) {
+	checkFramed(t, []framed{
+		{"F05 one large event", strings.Repeat("x", 65), rawType, 413, event.EventTooLarge, nil, "0:0:event_too_large"},
+		{"F06 too many events", strings.Repeat("1\n", 101), ndjson, 413, event.TooManyEvents, nil, ""},
+		{"F06 as many as allowed", strings.Repeat("1\n", 100), ndjson, 200, "", slices.Repeat([]string{"1"}, 100), ""},
+	})
+}
+
+func TestPrefixedEvents(t *testing.T) {
+	checkFramed(t, []framed{
+		{"prefixed", prefixedEvents("a", "", "b\nc"), "Content-Type: " + wire.TypePrefixed, 200, "", []string{"a", "", "b\nc"}, ""},
+		{"prefixed, cut", prefixedEvents("a") + "\x05b", "Content-Type: " + wire.TypePrefixed, 400, event.BadFraming, nil, ""},
+	})
 }
 
 func TestD03SaysWhatToDo(t *testing.T) {

@@ -177,6 +177,7 @@ type document struct {
 	Stream, Ack, Code, Detail, Scope, Stored, RequestID string
 	BatchID                                             string `json:"batch_id"`
 	Accepted, Filtered, Rejected, Status                int
+	Duplicates, Deadlettered                            int
 	Retryable                                           bool
 	Limit, Observed                                     int64
 	Errors                                              []eventError
