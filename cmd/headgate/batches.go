@@ -18,6 +18,7 @@ type batch struct {
 	first  int   // number of the first event in the file, from 1
 
 	prefixed bool // each event has its length in front
+	array    bool // the events are the elements of a JSON array
 }
 
 // event returns the data of event i, without line end or length.
@@ -31,6 +32,8 @@ func (b *batch) event(i int) []byte {
 	case b.prefixed:
 		_, n := binary.Uvarint(data)
 		return data[n:]
+	case b.array:
+		return data[:len(data)-1] // a comma or the bracket
 	case b.lines != nil:
 		return bytes.TrimSuffix(bytes.TrimSuffix(data, []byte("\n")), []byte("\r"))
 	}
@@ -49,7 +52,7 @@ const (
 	eventBytes = 64 << 20 // a longer line is no event
 )
 
-// cut chooses by media type: lines, length-prefixed events, or the whole file as one body.
+// cut chooses by media type: lines, length-prefixed events, CloudEvents, or the whole file as one body.
 func cut(r io.Reader, mediaType string, events int) batches {
 	c := cutter{r: bufio.NewReaderSize(r, 256<<10), events: events, batch: &batch{first: 1}}
 	switch name, _, _ := strings.Cut(strings.ToLower(mediaType), ";"); strings.TrimSpace(name) {
@@ -59,6 +62,11 @@ func cut(r io.Reader, mediaType string, events int) batches {
 		return &byLine{cutter: c, blank: func(line []byte) bool { return len(bytes.TrimRight(line, "\r\n")) == 0 }}
 	case "application/vnd.headgate.events":
 		return &byLength{c}
+	case "application/cloudevents+json":
+		c.events = 1
+		return &byValue{cutter: c}
+	case "application/cloudevents-batch+json":
+		return &byValue{cutter: c, array: true}
 	}
 	return &whole{c}
 }

@@ -41,6 +41,13 @@ func TestCut(t *testing.T) {
 		{"text keeps white space", "text/plain", "a\n \n\nb\n", []string{"a\n \n", "b\n"}, []string{"a", " ", "b"}, []int{1, 2, 4}},
 		{"lengths", "application/vnd.headgate.events", "\x01a\x00\x02\n\n", []string{"\x01a\x00", "\x02\n\n"}, []string{"a", "", "\n\n"}, nil},
 		{"whole", "application/json", "[1,\n2]\n", []string{"[1,\n2]\n"}, []string{"[1,\n2]\n"}, nil},
+		{"structured", "application/cloudevents+json", "{ \"a\":1}\n", []string{"{ \"a\":1}"}, []string{"{ \"a\":1}"}, nil},
+		{"structured, several", "application/cloudevents+json", "{}\n1 [2]", []string{"{}", "1", "[2]"}, []string{"{}", "1", "[2]"}, nil},
+		{"structured, an array", "application/cloudevents+json", "[1 ,2]", []string{"1", "2"}, []string{"1", "2"}, nil},
+		{"batch", "application/cloudevents-batch+json; charset=utf-8", "\n[{\"a\": [1]} , 2,\n3]\n", []string{"[{\"a\": [1]},2]", "[3]"}, []string{"{\"a\": [1]}", "2", "3"}, nil},
+		{"batch of a file of values", "application/cloudevents-batch+json", "1\n2\n3", []string{"[1,2]", "[3]"}, []string{"1", "2", "3"}, nil},
+		{"empty batch", "application/cloudevents-batch+json", " [ ] ", nil, nil, nil},
+		{"empty file as a batch", "application/cloudevents-batch+json", "", nil, nil, nil},
 		{"empty", ndjson, "", nil, nil, nil},
 		{"empty lengths", "application/vnd.headgate.events", "", nil, nil, nil},
 	} {
@@ -110,4 +117,18 @@ func FuzzCutLines(f *testing.F) {
 			t.Fatalf("%d events of %d lines", len(events), i)
 		}
 	})
+}
+
+func TestCutValuesThatBreakOff(t *testing.T) {
+	for file, want := range map[string]string{
+		"[1,2": "inside the array", "[1,2]3": "follows the array", "[1,2,{": "", "[1,2 3]": "", "1\n2\n{\"a": "", "[1,2,]": "", "[1,2,": "inside the array",
+	} {
+		bodies, events, _, err := collect(cut(strings.NewReader(file), "application/cloudevents-batch+json", 5))
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "event 3") {
+			t.Errorf("%s: %v", file, err)
+		}
+		if len(bodies) != 1 || bodies[0] != "[1,2]" || len(events) != 2 {
+			t.Errorf("%s: %q %q", file, bodies, events)
+		}
+	}
 }

@@ -28,9 +28,14 @@ func newSendCommand(c clock) *cobra.Command {
 		Use:   "send --stream NAME FILE|-",
 		Short: "Post the events of a file",
 		Long: "Post the events of a file, in their order, one request at a time. The last line on stdout is a JSON summary;\n" +
-			"rejected events are named on stderr. Exit code 1 if any event was rejected or not sent.",
-		Example: "  headgate send --stream web access.ndjson\n  zcat old.ndjson.gz | headgate send --stream web -",
-		Args:    cobra.ExactArgs(1),
+			"rejected events are named on stderr. Exit code 1 if any event was rejected or not sent.\n" +
+			"--type says what the file is: lines (application/x-ndjson, text/plain), length-prefixed events\n" +
+			"(application/vnd.headgate.events), or CloudEvents, one after the other or as an array, sent one by one\n" +
+			"(application/cloudevents+json) or in batches (application/cloudevents-batch+json). A file of any other type\n" +
+			"is one request.",
+		Example: "  headgate send --stream web access.ndjson\n  zcat old.ndjson.gz | headgate send --stream web -\n" +
+			"  headgate send --stream web --type application/cloudevents-batch+json orders.json",
+		Args: cobra.ExactArgs(1),
 	}
 	at := ingestFlag(cmd)
 	streamFlag(cmd, &o.stream)
