@@ -17,9 +17,9 @@ const (
 	rawType  = "Content-Type: application/octet-stream"
 )
 
-// framed is a request, and what becomes of its events on a stream with limits of 64 bytes an event, 100 events a request
+// framingCase is a request, and what becomes of its events on a stream with limits of 64 bytes an event, 100 events a request
 // and 8 levels of JSON.
-type framed struct {
+type framingCase struct {
 	name, body, header string
 	status             int
 	code               event.Code // of the answer
@@ -27,7 +27,7 @@ type framed struct {
 	errors             string // index:offset:code of each
 }
 
-func checkFramed(t *testing.T, cases []framed) {
+func checkFraming(t *testing.T, cases []framingCase) {
 	t.Helper()
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -69,7 +69,7 @@ func prefixedEvents(all ...string) (b string) {
 }
 
 func TestD01D03D04D06D08NDJSON(t *testing.T) {
-	checkFramed(t, []framed{
+	checkFraming(t, []framingCase{
 		{"ndjson", "{\"a\":1}\n{\"a\":2}\n", ndjson, 200, "", []string{`{"a":1}`, `{"a":2}`}, ""},
 		{"no last newline", "{\"a\":1}\n{\"a\":2}", ndjson, 200, "", []string{`{"a":1}`, `{"a":2}`}, ""},
 		{"white space in a line stays", " {\"a\" : 1}\t\n", ndjson, 200, "", []string{" {\"a\" : 1}\t"}, ""},
@@ -87,7 +87,7 @@ func TestD01D03D04D06D08NDJSON(t *testing.T) {
 }
 
 func TestD14E02JSON(t *testing.T) {
-	checkFramed(t, []framed{
+	checkFraming(t, []framingCase{
 		{"D14 empty array", " [ ] ", jsonType, 200, "", nil, ""},
 		{"array", "[ {\"a\":1} ,\n2, \"x\"]\n", jsonType, 200, "", []string{`{"a":1}`, "2", `"x"`}, ""},
 		{"value", "\n {\"a\":\n1} \n", jsonType, 200, "", []string{"{\"a\":\n1}"}, ""},
@@ -101,7 +101,7 @@ func TestD14E02JSON(t *testing.T) {
 }
 
 func TestG01G02G03G10Content(t *testing.T) {
-	checkFramed(t, []framed{
+	checkFraming(t, []framingCase{
 		{"G10 depth", inObject(8), jsonType, 200, "", []string{inObject(8)}, ""},
 		{"G10 too deep", inObject(9), jsonType, 422, event.TooDeep, nil, "0:12:too_deep"},
 		{"G10 too deep in an array", "[" + inObject(8) + "," + inObject(9) + ",1]", jsonType, 207, "", []string{inObject(8), "1"}, "1:34:too_deep"},
@@ -116,7 +116,7 @@ func TestG01G02G03G10Content(t *testing.T) {
 }
 
 func TestF05F06Sizes(t *testing.T) {
-	checkFramed(t, []framed{
+	checkFraming(t, []framingCase{
 		{"F05 one large event", strings.Repeat("x", 65), rawType, 413, event.EventTooLarge, nil, "0:0:event_too_large"},
 		{"F06 too many events", strings.Repeat("1\n", 101), ndjson, 413, event.TooManyEvents, nil, ""},
 		{"F06 as many as allowed", strings.Repeat("1\n", 100), ndjson, 200, "", slices.Repeat([]string{"1"}, 100), ""},
@@ -124,7 +124,7 @@ func TestF05F06Sizes(t *testing.T) {
 }
 
 func TestPrefixedEvents(t *testing.T) {
-	checkFramed(t, []framed{
+	checkFraming(t, []framingCase{
 		{"prefixed", prefixedEvents("a", "", "b\nc"), "Content-Type: " + wire.TypePrefixed, 200, "", []string{"a", "", "b\nc"}, ""},
 		{"prefixed, cut", prefixedEvents("a") + "\x05b", "Content-Type: " + wire.TypePrefixed, 400, event.BadFraming, nil, ""},
 	})

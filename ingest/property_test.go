@@ -150,15 +150,29 @@ func drawSent(t *rapid.T) (s sent) {
 	return s
 }
 
-// coders are the codings of a body. Each of them is undone before anything else is looked at.
-var coders = map[string]func(...string) string{"gzip": gzipped, "zstd": zstded}
+// coders are the ways to code a body, by the name of the coding.
+var coders = map[string][]func(string) string{
+	"gzip":    {func(text string) string { return gzipped(text) }, func(text string) string { return gzipped(text[:len(text)/2], text[len(text)/2:]) }},
+	"deflate": {zlibbed, deflated},
+	"zstd":    {func(text string) string { return zstded(text) }},
+	"br":      {brotlied},
+	"snappy":  {snapped, framedOrSnapped},
+}
+
+// framedOrSnapped writes snappy's framing format, of which an empty text has nothing at all.
+func framedOrSnapped(text string) string {
+	if text == "" {
+		return snapped(text)
+	}
+	return framed(text)
+}
 
 // code applies up to as many codings as are taken.
 func (s *sent) code(t *rapid.T) {
 	var names []string
 	for range rapid.IntRange(0, maxCodings).Draw(t, "codings") {
-		name := rapid.SampledFrom([]string{"gzip", "zstd"}).Draw(t, "coding")
-		s.body = coders[name](s.body)
+		name := codingNames[rapid.IntRange(0, int(allCodings)-1).Draw(t, "coding")].name
+		s.body = rapid.SampledFrom(coders[name]).Draw(t, "coder")(s.body)
 		names = append(names, name)
 	}
 	if names != nil {
