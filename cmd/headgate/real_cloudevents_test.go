@@ -24,7 +24,7 @@ func TestR06CloudEventsInAndOut(t *testing.T) {
 	if out, _ := p.headgate(0, "send", "--stream", "web", "--type", "application/cloudevents-batch+json", file); !strings.Contains(out, `"sent":2,"accepted":2`) {
 		t.Errorf("batch: %s", out)
 	}
-	write(one + "\n" + `{"specversion":"1.0","id":"","source":"/s","type":"t"}`)
+	write(strings.Replace(one, `"1"`, `"4"`, 1) + "\n" + `{"specversion":"1.0","id":"","source":"/s","type":"t"}`)
 	if out, stderr := p.headgate(1, "send", "--stream", "web", "--type", "application/cloudevents+json", file); !strings.Contains(out, `"sent":2,"accepted":1,"filtered":0,"rejected":1`) ||
 		!strings.Contains(stderr, `event 2: invalid_cloudevent: attribute "id" must not be empty`) {
 		t.Errorf("structured: %s%s", out, stderr)
