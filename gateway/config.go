@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/headgate-io/headgate/ingest"
 	"github.com/headgate-io/headgate/internal/settings"
 )
 
@@ -38,7 +39,9 @@ type LogConfig struct {
 
 // HTTPConfig is the ingest listener for HTTP/1.1.
 type HTTPConfig struct {
-	Listen                   string            `json:"listen"`
+	Listen                   string            `json:"listen"` // none: only with TLS
+	TLS                      TLSConfig         `json:"tls"`
+	CORS                     CORSConfig        `json:"cors"`
 	ReadTimeout              settings.Duration `json:"read_timeout"` // for a header, and the floor of the body deadline
 	IdleTimeout              settings.Duration `json:"idle_timeout"`
 	RequestTimeout           settings.Duration `json:"request_timeout"` // from the whole body to the answer
@@ -146,6 +149,9 @@ func (c *Config) Validate() error {
 	add("plugins.memory", mustBe(c.Plugins.Memory >= 1<<20 && c.Plugins.Memory <= 256<<20, "must be 1MiB to 256MiB, got %s", c.Plugins.Memory))
 	add("log.level", oneOf(c.Log.Level, "debug", "info", "warn", "error"))
 	add("log.format", oneOf(c.Log.Format, "", "text", "json"))
+	add("http.tls", c.HTTP.TLS.problem())
+	add("http.cors", c.HTTP.CORS.problem())
+	add("http.listen", mustBe(c.HTTP.Listen != ingest.Nowhere || c.HTTP.TLS.on(), "none, and http.tls is not set: there would be no way in"))
 	add("http.request_timeout", mustBe(c.HTTP.RequestTimeout > 0, "must be more than 0"))
 	add("idempotency.window", mustBe(c.Idempotency.Window >= settings.Duration(time.Second), "must be at least 1s, got %s", time.Duration(c.Idempotency.Window)))
 	add("idempotency.keys", mustBe(c.Idempotency.Keys >= 1 && c.Idempotency.Keys <= 10_000_000, "must be 1 to 10000000, got %d", c.Idempotency.Keys))

@@ -87,6 +87,7 @@ func (f *folder) identify() error {
 type running struct {
 	PID     int    `json:"pid"`
 	HTTP    string `json:"http"`
+	HTTPS   string `json:"https"`
 	Admin   string `json:"admin"`
 	QUIC    string `json:"quic"`
 	Version string `json:"version"`

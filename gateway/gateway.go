@@ -20,6 +20,7 @@ import (
 	"github.com/headgate-io/headgate/ingest"
 	"github.com/headgate-io/headgate/internal/auth"
 	"github.com/headgate-io/headgate/internal/budget"
+	"github.com/headgate-io/headgate/internal/certs"
 	"github.com/headgate-io/headgate/plugins"
 )
 
@@ -52,6 +53,7 @@ type Gateway struct {
 	host   *plugins.Host
 	ingest *ingest.Server
 	admin  *admin.Server
+	certs  *certs.Keeper // nil: there is no listener with TLS
 	addresses
 
 	steering  turn             // one change of streams or plugins at a time
@@ -114,6 +116,9 @@ func (g *Gateway) Run(ctx context.Context) error {
 	var keepers sync.WaitGroup
 	for _, b := range g.stores.buses {
 		keepers.Go(func() { b.keeper.Run(keeping) })
+	}
+	if g.certs != nil {
+		keepers.Go(func() { g.certs.Run(keeping) })
 	}
 
 	g.accepting.Store(true)

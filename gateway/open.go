@@ -47,9 +47,13 @@ func (g *Gateway) newParts() (err error) {
 	if g.host, err = plugins.New(plugins.Config{MaxMemory: int(g.cfg.Plugins.Memory), CacheDir: g.folder.file("plugin-cache")}, g.log, g.metrics); err != nil {
 		return err
 	}
+	if err = g.openCertificate(); err != nil {
+		return err
+	}
 	h := g.cfg.HTTP
 	g.ingest, err = ingest.New(ingest.Config{
-		Listen: h.Listen, ReadTimeout: time.Duration(h.ReadTimeout), IdleTimeout: time.Duration(h.IdleTimeout),
+		Listen: h.Listen, TLSListen: h.TLS.Listen, TLS: g.secure(), Origins: h.CORS.Origins,
+		ReadTimeout: time.Duration(h.ReadTimeout), IdleTimeout: time.Duration(h.IdleTimeout),
 		RequestTimeout: time.Duration(h.RequestTimeout), MaxConnections: h.MaxConnections,
 		MaxConnectionsPerAddress: h.MaxConnectionsPerAddress, MaxRequestsPerConnection: h.MaxRequestsPerConnection,
 		MaxConnectionAge:  time.Duration(h.MaxConnectionAge),
@@ -107,20 +111,24 @@ func (g *Gateway) openStreams(ctx context.Context) error {
 // announce tells the world, in run.json and the log, that and where we are ready.
 func (g *Gateway) announce() error {
 	doc := running{
-		PID: os.Getpid(), HTTP: g.addresses.http.String(), Admin: g.addresses.admin.String(), Version: g.deps.Build.Version,
+		PID: os.Getpid(), HTTP: text(g.addresses.http), HTTPS: text(g.addresses.https), Admin: text(g.addresses.admin), Version: g.deps.Build.Version,
 	}
 	if err := g.folder.announce(doc); err != nil {
 		return fmt.Errorf("write run.json: %w", err)
 	}
-	g.log.Info("ready", "http", doc.HTTP, "admin", doc.Admin, "data", g.folder.path)
+	g.log.Info("ready", "http", doc.HTTP, "https", doc.HTTPS, "admin", doc.Admin, "data", g.folder.path)
 	if g.deps.Out != nil {
+		url := "http://" + doc.HTTP
+		if doc.HTTP == "" {
+			url = "https://" + doc.HTTPS
+		}
 		with := ""
 		if g.tokens != nil {
 			with = " (with a token: --token file:PATH)"
 		}
-		fmt.Fprintf(g.deps.Out, "try%[3]s:\n  echo '{\"hello\":\"world\"}' | headgate send --stream demo --url http://%[1]s -\n"+
+		fmt.Fprintf(g.deps.Out, "try%[3]s:\n  echo '{\"hello\":\"world\"}' | headgate send --stream demo --url %[1]s -\n"+
 			"  headgate tail --stream demo --from start --admin-url http://%[2]s\n"+
-			"  curl http://%[2]s/readyz?verbose\n", doc.HTTP, doc.Admin, with)
+			"  curl http://%[2]s/readyz?verbose\n", url, doc.Admin, with)
 	}
 	return nil
 }
@@ -128,10 +136,20 @@ func (g *Gateway) announce() error {
 // listen opens both sockets.
 func (g *Gateway) listen() error {
 	var errHTTP, errAdmin error
-	g.addresses.http, errHTTP = g.ingest.Listen()
+	var at ingest.Addresses
+	at, errHTTP = g.ingest.Listen()
+	g.addresses.http, g.addresses.https = at.Plain, at.TLS
 	g.addresses.admin, errAdmin = g.admin.Listen()
 	return errors.Join(errHTTP, errAdmin)
 }
 
 // addresses are what the listeners listen on.
-type addresses struct{ http, admin net.Addr }
+type addresses struct{ http, https, admin net.Addr }
+
+// text is the address, empty when there is none.
+func text(a net.Addr) string {
+	if a == nil {
+		return ""
+	}
+	return a.String()
+}

@@ -61,7 +61,7 @@ func BenchmarkSingle(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			client := &endless{request: request, left: b.Loop}
-			wrapped := newListener(nil, &server.cfg, nil).admit(client)
+			wrapped := newListener(nil, newRoster(&server.cfg), nil, nil).admit(client)
 			if err := c.http.ServeConn(wrapped); err != nil {
 				b.Fatal(err)
 			}

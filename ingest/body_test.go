@@ -42,6 +42,23 @@ func (g *gate) rejected(stream string, code event.Code) float64 {
 	return n
 }
 
+// counted is the sum of a counter over all labels.
+func (g *gate) counted(name string) (sum float64) {
+	g.t.Helper()
+	families, err := g.metrics.Gather()
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == name {
+				sum += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
 // F39, H01: wherever the body is cut, nothing of it is stored; each line before the cut would be a good event.
 func TestF39H01CutBodies(t *testing.T) {
 	g := serve(t, Config{}, &fakeStream{})

@@ -1,14 +1,16 @@
 package ingest
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/headgate-io/headgate/event"
 )
 
 // A connection that is closed while its client still sends would be reset, and the client would lose the answer that
@@ -18,79 +20,73 @@ const (
 	lingerBytes = 16 << 20
 )
 
-// conn is a client's connection, known to its listener until it is closed.
+// conn is a client's connection, known to the roster until it is closed.
 type conn struct {
-	net.Conn
-	owner  *listener
-	client []byte // address, as text
-	addr   netip.Addr
-	since  time.Time
+	net.Conn // what is spoken on: the socket, or TLS on top of it
+	socket   socket
+	secure   *tls.Conn // nil without TLS
+	owner    *roster
+	client   []byte // address, as text
+	addr     netip.Addr
+	since    time.Time
 
-	silent atomic.Bool // nothing was read yet
+	silent atomic.Bool // nothing was read yet, or the handshake is not over
 	linger atomic.Bool // the client may still be sending when it is closed
 	once   sync.Once
 
 	// fault is what the last Read failed with. Only the goroutine that serves the connection uses it: it tells
 	// a client that went away from one that sends nonsense.
 	fault error
-
-	// readBy is when a Read has to be over, and readSet the deadline of the socket, which may be earlier; zero for
-	// none. Setting one costs as much as reading a small request, so that is done only by a Read that needs it, and
-	// one that comes too early is put off when it comes. The goroutine that serves the connection has both alone.
-	readBy, readSet time.Time
 }
 
-// SetReadDeadline implements net.Conn for the goroutine that reads: it does not end a Read in progress.
-func (c *conn) SetReadDeadline(t time.Time) error {
-	c.readBy = t
-	return nil
+// newConn returns a connection that speaks TLS unless secure is nil. Hands are shaken by its first Read, whose deadline
+// bounds that.
+func newConn(raw net.Conn, owner *roster, secure *tls.Config) *conn {
+	c := &conn{socket: socket{Conn: raw}, owner: owner, since: time.Now()}
+	c.Conn = &c.socket
+	if secure != nil {
+		c.secure = tls.Server(&c.socket, secure)
+		c.Conn = c.secure
+	}
+	c.silent.Store(true)
+	if tcp, ok := raw.RemoteAddr().(*net.TCPAddr); ok {
+		c.addr = tcp.AddrPort().Addr().Unmap()
+		c.client = c.addr.AppendTo(nil)
+	}
+	c.socket.armWrite()
+	return c
 }
+
+// SetReadDeadline implements net.Conn for the goroutine that reads, like that of socket.
+func (c *conn) SetReadDeadline(t time.Time) error { return c.socket.SetReadDeadline(t) }
 
 func (c *conn) Read(p []byte) (int, error) {
-	if !c.readBy.IsZero() && (c.readSet.IsZero() || c.readBy.Before(c.readSet)) {
-		c.armRead()
-	}
 	n, err := c.Conn.Read(p)
-	for n == 0 && c.early(err) {
-		c.armRead()
-		n, err = c.Conn.Read(p)
-	}
 	if n > 0 && c.silent.Load() {
 		c.silent.Store(false)
 	}
 	if err != nil {
 		c.fault = err
+		if c.secure != nil {
+			c.explain()
+		}
 	}
 	return n, err
 }
 
-// armRead sets the deadline of the socket. An error will be that of the Read, too.
-func (c *conn) armRead() {
-	c.readSet = c.readBy
-	c.Conn.SetReadDeadline(c.readBy)
+// strange reports whether the client has not come through the handshake.
+func (c *conn) strange() bool {
+	return c.secure != nil && !c.secure.ConnectionState().HandshakeComplete
 }
 
-// early reports whether err is a deadline that does not hold any more.
-func (c *conn) early(err error) bool {
-	return err != nil && errors.Is(err, os.ErrDeadlineExceeded) && (c.readBy.IsZero() || time.Now().Before(c.readBy))
-}
-
-// writeTimeout is how long a client may at least take for an answer. The deadline of the socket is put off when it
-// comes, once for each Write, so that no answer sets it; it may take up to twice as long.
-const writeTimeout = 10 * time.Second
-
-func (c *conn) Write(p []byte) (int, error) {
-	n, err := c.Conn.Write(p)
-	if err != nil && errors.Is(err, os.ErrDeadlineExceeded) {
-		c.armWrite()
-		var more int
-		more, err = c.Conn.Write(p[n:])
-		n += more
+// explain answers a client that speaks HTTP where it should shake hands.
+func (c *conn) explain() {
+	var plain tls.RecordHeaderError
+	if errors.As(c.fault, &plain) && plain.Conn != nil && 'A' <= plain.RecordHeader[0] && plain.RecordHeader[0] <= 'Z' {
+		turnAway(&c.socket, event.Problemf(event.BadFraming, "this port speaks TLS; use https"))
+		c.linger.Store(true)
 	}
-	return n, err
 }
-
-func (c *conn) armWrite() { c.Conn.SetWriteDeadline(time.Now().Add(writeTimeout)) }
 
 // Close closes the connection once; further calls wait for that and do nothing.
 func (c *conn) Close() (err error) {
@@ -104,12 +100,17 @@ func (c *conn) Close() (err error) {
 	return err
 }
 
+// drain says good-bye and reads what still comes, under TLS without deciphering it.
 func (c *conn) drain() {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
-		c.Conn.SetReadDeadline(time.Now().Add(lingerTime))
-		io.CopyN(io.Discard, c.Conn, lingerBytes)
+	if c.secure != nil {
+		c.secure.CloseWrite() // an error: there was no handshake, or the socket is broken, which shows below
+	}
+	raw := c.socket.Conn
+	if half, ok := raw.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+		raw.SetReadDeadline(time.Now().Add(lingerTime))
+		io.CopyN(io.Discard, raw, lingerBytes)
 	}
 }
 
 // kill closes the socket under whoever uses it; the goroutine that serves the connection then comes to its end.
-func (c *conn) kill() { c.Conn.Close() }
+func (c *conn) kill() { c.socket.Conn.Close() }

@@ -22,6 +22,8 @@ type edge struct {
 	wait time.Duration // for the next byte of a body
 	age  time.Duration // of a connection before it is closed behind an answer, 0: no limit
 
+	cors *cors // nil: nothing is said to browsers
+
 	handover handover
 }
 
@@ -100,6 +102,9 @@ func (e *edge) handle(ctx context.Context, fast *fasthttp.RequestCtx) {
 	}
 	e.write(fast, c, &a)
 	h := &fast.Request.Header
+	if e.cors != nil {
+		e.cors.mark(&fast.Response.Header, h.Peek("Origin"))
+	}
 	e.core.metrics.answered(h.RequestURI(), h.Method(), a.status, time.Since(start))
 	found.free(a.doc)
 }
@@ -113,8 +118,10 @@ func (e *edge) answer(ctx context.Context, fast *fasthttp.RequestCtx, start time
 		}
 	}()
 	found = e.found(&fast.Request.Header)
-	if found.refused != nil {
+	if found.refused != nil && !e.asked(&found.request, found.refused, &a) {
 		a = e.core.refused(found.refused, found.identity())
+	}
+	if found.refused != nil {
 		a.close = fast.Request.Header.ConnectionClose()
 		return found, a
 	}
@@ -129,6 +136,21 @@ func (e *edge) answer(ctx context.Context, fast *fasthttp.RequestCtx, start time
 		return found, e.core.take(ctx, r, &found.plan)
 	}
 	return found, e.core.serve(ctx, r)
+}
+
+// asked answers the preflight of a browser, which is refused like any request that is no POST.
+func (e *edge) asked(r *request, no *refusal, a *answer) bool {
+	if e.cors == nil || no.Problem.Code != event.MethodNotAllowed && no.Problem.Code != event.Unauthorized {
+		return false
+	}
+	found, refused, ok := e.cors.preflight(r)
+	if refused != nil {
+		found = e.core.refused(refused, identify(r.fields))
+	}
+	if ok {
+		*a = found
+	}
+	return ok
 }
 
 // found returns what headerReceived left, or when that is lost what can be found again but for the plan.
@@ -183,6 +205,9 @@ func (e *edge) panicked(bug any) *refusal {
 // failed answers what fasthttp could not read as a request; the connection is closed behind it.
 func (e *edge) failed(fast *fasthttp.RequestCtx, err error) {
 	c := fast.Conn().(*conn)
+	if c.strange() {
+		return
+	}
 	a := e.core.refused(headProblem(c, err), identity{})
 	a.close = c.fault == nil
 	e.write(fast, c, &a)

@@ -100,6 +100,7 @@ type gate struct {
 	*fakeStream
 	t       *testing.T
 	addr    string
+	secure  string // address of the listener with TLS
 	budget  *budget.Budget
 	metrics *prometheus.Registry
 	ran     chan error
@@ -108,7 +109,7 @@ type gate struct {
 func serve(t *testing.T, cfg Config, s *fakeStream, change ...func(*Deps)) *gate {
 	t.Helper()
 	g := &gate{fakeStream: s, t: t, budget: budget.New(64 << 20), metrics: prometheus.NewRegistry(), ran: make(chan error, 1)}
-	cfg.Listen = "127.0.0.1:0"
+	orDefault(&cfg.Listen, "127.0.0.1:0")
 	deps := Deps{Log: slog.New(slog.DiscardHandler), Metrics: g.metrics, Budget: g.budget}
 	for _, c := range change {
 		c(&deps)
@@ -121,7 +122,13 @@ func serve(t *testing.T, cfg Config, s *fakeStream, change ...func(*Deps)) *gate
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.Server, g.addr = server, addr.String()
+	g.Server = server
+	if addr.Plain != nil {
+		g.addr = addr.Plain.String()
+	}
+	if addr.TLS != nil {
+		g.secure = addr.TLS.String()
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { g.ran <- server.Run(ctx) }()
 	t.Cleanup(func() {
@@ -146,9 +153,11 @@ type client struct {
 // patience bounds how long a test waits for what must come; it is no assertion about speed.
 const patience = 20 * time.Second
 
-func (g *gate) dial() *client {
+func (g *gate) dial() *client { g.t.Helper(); return g.dialAt(g.addr) }
+
+func (g *gate) dialAt(addr string) *client {
 	g.t.Helper()
-	c, err := net.Dial("tcp", g.addr)
+	c, err := net.Dial("tcp", addr)
 	if err != nil {
 		g.t.Fatal(err)
 	}

@@ -1,12 +1,12 @@
 package ingest
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net"
-	"net/netip"
 	"sync"
 	"syscall"
 	"time"
@@ -16,26 +16,18 @@ import (
 )
 
 // listener accepts connections as long as it is open: being out of file descriptors or memory for a while only
-// makes it wait, where fasthttp on a bare listener would stop serving for good. It knows every open connection.
+// makes it wait, where fasthttp on a bare listener would stop serving for good.
 type listener struct {
 	net.Listener
-	log        *slog.Logger
-	most       int // connections
-	perAddress int // connections of one client address, 0: no limit
-	shut       chan struct{}
-	once       sync.Once
-
-	mu        sync.Mutex // guards what follows
-	gone      *sync.Cond // a connection was closed
-	conns     map[*conn]struct{}
-	addresses map[netip.Addr]int
+	*roster
+	log    *slog.Logger
+	secure *tls.Config // nil: connections speak plainly
+	shut   chan struct{}
+	once   sync.Once
 }
 
-func newListener(ln net.Listener, cfg *Config, log *slog.Logger) *listener {
-	l := &listener{Listener: ln, log: log, most: cfg.MaxConnections, perAddress: cfg.MaxConnectionsPerAddress,
-		shut: make(chan struct{}), conns: map[*conn]struct{}{}, addresses: map[netip.Addr]int{}}
-	l.gone = sync.NewCond(&l.mu)
-	return l
+func newListener(ln net.Listener, r *roster, secure *tls.Config, log *slog.Logger) *listener {
+	return &listener{Listener: ln, roster: r, log: log, secure: secure, shut: make(chan struct{})}
 }
 
 const (
@@ -107,74 +99,29 @@ func (l *listener) closed() bool {
 	}
 }
 
-// admit takes a connection in, or tells it that there are too many and returns nil.
-// A connection that comes while the listener closes is dropped.
+// admit takes a connection in, or tells it that there are too many and returns nil; one that would first have to shake
+// hands is only closed. A connection that comes while the listener closes is dropped.
 func (l *listener) admit(raw net.Conn) *conn {
-	c := &conn{Conn: raw, owner: l, since: time.Now()}
-	c.silent.Store(true)
-	if tcp, ok := raw.RemoteAddr().(*net.TCPAddr); ok {
-		c.addr = tcp.AddrPort().Addr().Unmap()
-		c.client = c.addr.AppendTo(nil)
+	c := newConn(raw, l.roster, l.secure)
+	no := l.enter(c, l.closed)
+	if no == nil {
+		return c
 	}
-	c.armWrite()
-	l.mu.Lock()
-	if l.closed() { // meanwhile: who comes now must not be missed by kill
-		l.mu.Unlock()
-		raw.Close()
-		return nil
+	if no.Code != event.Draining && l.secure == nil {
+		turnAway(raw, no)
 	}
-	full, busy := len(l.conns) >= l.most, l.perAddress > 0 && l.addresses[c.addr] >= l.perAddress
-	if !full && !busy {
-		l.conns[c] = struct{}{}
-		l.addresses[c.addr]++
-	}
-	l.mu.Unlock()
-	switch {
-	case full:
-		turnAway(raw, event.Problemf(event.Overloaded, "too many connections"))
-		return nil
-	case busy:
-		turnAway(raw, event.Problemf(event.CallerRate, "too many connections from your address"))
-		return nil
-	}
-	return c
+	raw.Close()
+	return nil
 }
 
-// turnAway answers and closes a connection before it has sent anything. So little fits into the empty send buffer of
+// turnAway answers on a connection that was not answered on before. So little fits into the empty send buffer of
 // a new socket: it does not block.
 func turnAway(raw net.Conn, p *event.Problem) {
-	status, _, doc := problem.Render(p, newID(time.Now()))
-	fmt.Fprintf(raw, "HTTP/1.1 %d Refused\r\nContent-Type: %s\r\nRetry-After: %d\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s",
-		status, problem.MediaType, 1+rand.IntN(5), len(doc), doc)
-	raw.Close()
-}
-
-func (l *listener) forget(c *conn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.conns, c)
-	if l.addresses[c.addr]--; l.addresses[c.addr] <= 0 {
-		delete(l.addresses, c.addr)
+	status, retryable, doc := problem.Render(p, newID(time.Now()))
+	after := ""
+	if retryable {
+		after = fmt.Sprintf("Retry-After: %d\r\n", 1+rand.IntN(5))
 	}
-	l.gone.Broadcast()
-}
-
-// kill closes the sockets of all connections for which which is true.
-func (l *listener) kill(which func(*conn) bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for c := range l.conns {
-		if which(c) {
-			c.kill()
-		}
-	}
-}
-
-// drained returns when no connection is open.
-func (l *listener) drained() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for len(l.conns) > 0 {
-		l.gone.Wait()
-	}
+	fmt.Fprintf(raw, "HTTP/1.1 %d Refused\r\nContent-Type: %s\r\n%sConnection: close\r\nContent-Length: %d\r\n\r\n%s",
+		status, problem.MediaType, after, len(doc), doc)
 }

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,9 +16,15 @@ import (
 	"github.com/headgate-io/headgate/internal/window"
 )
 
-// Config is the HTTP/1.1 listener; zero values mean the defaults.
+// Nowhere in the place of an address opens no listener.
+const Nowhere = "none"
+
+// Config is the HTTP/1.1 listeners; zero values mean the defaults.
 type Config struct {
-	Listen                   string        // address, 127.0.0.1:8080; port 0 takes a free one
+	Listen                   string        // address, 127.0.0.1:8080; port 0 takes a free one; Nowhere: only with TLS
+	TLSListen                string        // address of a second listener, which speaks TLS; 127.0.0.1:8443
+	TLS                      *tls.Config   // its certificates; nil: there is none
+	Origins                  []string      // whose pages may send with a browser, see CheckOrigin; nil: none but our own
 	ReadTimeout              time.Duration // for a header, and for each next byte of a body; 10 s
 	IdleTimeout              time.Duration // between requests; 90 s
 	RequestTimeout           time.Duration // from the end of the body to the answer; 30 s
@@ -38,12 +45,13 @@ type Deps struct {
 	Rates   Rates                 // how much each caller may send; nil: as much as it likes
 }
 
-// Server is the ingest side of a gateway: one listener for HTTP/1.1.
+// Server is the ingest side of a gateway: HTTP/1.1, plain and with TLS.
 type Server struct {
 	cfg    Config
 	log    *slog.Logger
 	http   *fasthttp.Server
-	ln     *listener
+	open   *roster
+	lns    []*listener
 	cancel context.CancelFunc // ends the context of the requests in progress
 }
 
@@ -55,6 +63,7 @@ const (
 // New returns a server for the streams of gate. Nothing runs yet.
 func New(cfg Config, gate Gate, deps Deps) (*Server, error) {
 	orDefault(&cfg.Listen, "127.0.0.1:8080")
+	orDefault(&cfg.TLSListen, "127.0.0.1:8443")
 	orDefault(&cfg.ReadTimeout, 10*time.Second)
 	orDefault(&cfg.IdleTimeout, 90*time.Second)
 	orDefault(&cfg.RequestTimeout, 30*time.Second)
@@ -74,10 +83,10 @@ func New(cfg Config, gate Gate, deps Deps) (*Server, error) {
 	if err := watchKeys(deps.Metrics, c.keys); err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, log: deps.Log}
+	s := &Server{cfg: cfg, log: deps.Log, open: newRoster(&cfg)}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
-	s.http = newFast(ctx, &cfg, &edge{core: c, log: deps.Log, wait: cfg.ReadTimeout, age: cfg.MaxConnectionAge})
+	s.http = newFast(ctx, &cfg, &edge{core: c, log: deps.Log, wait: cfg.ReadTimeout, age: cfg.MaxConnectionAge, cors: newCORS(cfg.Origins)})
 	return s, nil
 }
 
@@ -108,41 +117,71 @@ func newFast(ctx context.Context, cfg *Config, e *edge) *fasthttp.Server {
 	}
 }
 
-// Listen opens the socket and returns its address. Connections wait until Run.
-func (s *Server) Listen() (net.Addr, error) {
-	ln, err := net.Listen("tcp", s.cfg.Listen)
+// Addresses are what a server listens on; nil: it does not.
+type Addresses struct{ Plain, TLS net.Addr }
+
+// Listen opens the sockets and returns their addresses. Connections wait until Run.
+func (s *Server) Listen() (a Addresses, err error) {
+	if s.cfg.Listen != Nowhere {
+		a.Plain, err = s.listen(s.cfg.Listen, nil)
+	}
+	if s.cfg.TLS != nil && err == nil {
+		a.TLS, err = s.listen(s.cfg.TLSListen, s.cfg.TLS)
+	}
+	if err != nil {
+		s.shut()
+		s.lns = nil
+	}
+	return a, err
+}
+
+func (s *Server) listen(address string, secure *tls.Config) (net.Addr, error) {
+	ln, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listen for HTTP: %w", err)
 	}
-	s.ln = newListener(ln, &s.cfg, s.log)
+	s.lns = append(s.lns, newListener(ln, s.open, secure, s.log))
 	return ln.Addr(), nil
+}
+
+// shut closes the listeners; connections stay open.
+func (s *Server) shut() (err error) {
+	for _, ln := range s.lns {
+		err = errors.Join(err, ln.Close())
+	}
+	return err
 }
 
 // Run serves until Shutdown, or until ctx ends, which drops every connection at once. It returns when the last
 // connection is closed. Listen comes before.
-func (s *Server) Run(ctx context.Context) error {
-	if s.ln == nil {
+func (s *Server) Run(ctx context.Context) (err error) {
+	if len(s.lns) == 0 {
 		return errors.New("run HTTP: not listening")
 	}
 	stop := context.AfterFunc(ctx, s.drop)
 	defer stop()
-	err := s.http.Serve(s.ln)
-	if err != nil {
-		s.drop()
-		err = fmt.Errorf("serve HTTP: %w", err)
+	ended := make(chan error)
+	for _, ln := range s.lns {
+		go func() { ended <- s.http.Serve(ln) }()
 	}
-	s.ln.drained()
+	for range s.lns {
+		if failed := <-ended; failed != nil {
+			s.drop()
+			err = errors.Join(err, fmt.Errorf("serve HTTP: %w", failed))
+		}
+	}
+	s.open.drained()
 	return err
 }
 
 // Shutdown stops accepting, closes idle connections, lets requests in progress be answered with Connection: close, and
 // returns when none is left. When ctx ends first, the connections that are left are dropped and its error is returned.
 func (s *Server) Shutdown(ctx context.Context) error {
-	if s.ln == nil {
+	if len(s.lns) == 0 {
 		return nil
 	}
-	err := s.ln.Close()
-	silent := time.AfterFunc(silentTime, func() { s.ln.kill(func(c *conn) bool { return c.silent.Load() }) })
+	err := s.shut()
+	silent := time.AfterFunc(silentTime, func() { s.open.kill(func(c *conn) bool { return c.silent.Load() }) })
 	defer silent.Stop()
 	err = errors.Join(err, s.http.ShutdownWithContext(ctx))
 	if ctx.Err() != nil {
@@ -154,6 +193,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // drop ends everything at once.
 func (s *Server) drop() {
 	s.cancel()
-	s.ln.Close()
-	s.ln.kill(func(*conn) bool { return true })
+	s.shut()
+	s.open.kill(func(*conn) bool { return true })
 }

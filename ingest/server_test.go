@@ -195,17 +195,17 @@ func TestH10MaxConnections(t *testing.T) {
 			surplus.closed()
 			second.send(request11(events, "1\n", ndjson)).answer().want(t, 200, "")
 			first.Close()
-			g.until(func() bool { return len(g.ln.open()) < 2 })
+			g.until(func() bool { return len(g.Server.open.all()) < 2 })
 			g.dial().send(request11(events, "1\n", ndjson)).answer().want(t, 200, "")
 		})
 	}
 }
 
-// open returns the connections that are open now.
-func (l *listener) open() (all []*conn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for c := range l.conns {
+// all returns the connections that are open now.
+func (r *roster) all() (all []*conn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for c := range r.conns {
 		all = append(all, c)
 	}
 	return all
@@ -234,7 +234,7 @@ func TestF30AcceptBacksOffAndGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wrap := func(e syscall.Errno) error { return &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", e)} }
 		s := &scripted{errs: append(slices.Repeat([]error{wrap(syscall.EMFILE)}, 10), wrap(syscall.ECONNABORTED), wrap(syscall.ENFILE), wrap(syscall.ENOBUFS))}
-		l := newListener(s, &Config{MaxConnections: 1}, slog.New(slog.DiscardHandler))
+		l := newListener(s, newRoster(&Config{MaxConnections: 1}), nil, slog.New(slog.DiscardHandler))
 		if _, err := l.Accept(); err != nil {
 			t.Fatal(err)
 		}
@@ -249,7 +249,7 @@ func TestF30AcceptBacksOffAndGoesOn(t *testing.T) {
 func TestF30CloseEndsTheBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{errs: slices.Repeat([]error{error(syscall.EMFILE)}, 1000)}
-		l := newListener(s, &Config{MaxConnections: 1}, slog.New(slog.DiscardHandler))
+		l := newListener(s, newRoster(&Config{MaxConnections: 1}), nil, slog.New(slog.DiscardHandler))
 		done := make(chan error)
 		go func() { _, err := l.Accept(); done <- err }()
 		synctest.Wait()
@@ -280,7 +280,7 @@ func TestF30OutOfDescriptors(t *testing.T) {
 	}
 	defer syscall.Setrlimit(syscall.RLIMIT_NOFILE, &old)
 	waiting := g.dial()
-	g.until(func() bool { return len(g.ln.open()) == 2 }) // it and the first: nothing more to accept
+	g.until(func() bool { return len(g.Server.open.all()) == 2 }) // it and the first: nothing more to accept
 	var taken []*os.File
 	for {
 		f, err := os.Open(os.DevNull)

@@ -26,12 +26,17 @@ type remote struct {
 	http  *http.Client
 }
 
-// address is the flags for a listener's URL and the token it wants.
-type address struct{ flag, url, token string }
+// address is the flags for a listener's URL, the token it wants, and how it is trusted under https.
+type address struct {
+	flag, url, token, ca string
+	cmd                  *cobra.Command // whose flags they are
+}
 
-// ingestFlag adds --url and --token.
+// ingestFlag adds --url, --ca and --token.
 func ingestFlag(cmd *cobra.Command) *address {
-	return urlFlag(cmd, "url", "HEADGATE_URL", "http://127.0.0.1:8080")
+	a := urlFlag(cmd, "url", "HEADGATE_URL", "http://127.0.0.1:8080")
+	cmd.Flags().StringVar(&a.ca, "ca", "", "for https: PEM file of the certificates to trust (default: the system's)")
+	return a
 }
 
 // adminFlag adds --admin-url and --token to cmd and the commands below it.
@@ -40,7 +45,7 @@ func adminFlag(cmd *cobra.Command) *address {
 }
 
 func urlFlag(cmd *cobra.Command, name, variable, otherwise string) *address {
-	a := &address{flag: "--" + name}
+	a := &address{flag: "--" + name, cmd: cmd}
 	if v := os.Getenv(variable); v != "" {
 		otherwise = v
 	}
@@ -66,6 +71,9 @@ func (a *address) dial() (*remote, error) {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxConnsPerHost = 1
 	t.DisableCompression = true
+	if t.TLSClientConfig, err = trust(u.Hostname(), a.ca, a.cmd.ErrOrStderr()); err != nil {
+		return nil, err
+	}
 	return &remote{base: strings.TrimRight(base, "/"), flag: a.flag, token: token, http: &http.Client{
 		Transport:     t,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

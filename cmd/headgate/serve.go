@@ -71,11 +71,26 @@ func serve(ctx context.Context, src gateway.Sources) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
+	defer onHangup(g.Reload)()
 	err = g.Run(ctx)
 	if _, ok := errors.AsType[*gateway.LockedError](err); ok {
 		return usageError(err)
 	}
 	return err
+}
+
+// onHangup calls do at each SIGHUP until what it returns is called.
+func onHangup(do func()) (end func()) {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range hangups {
+			do()
+		}
+	}()
+	return func() { signal.Stop(hangups); close(hangups); <-done }
 }
 
 func newLogger(out *os.File, cfg gateway.LogConfig) *slog.Logger {

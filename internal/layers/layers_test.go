@@ -38,6 +38,7 @@ var allowed = map[string][]string{
 	"internal/settings":  {},
 	"internal/wholefile": {},
 	"internal/window":    {"event"},
+	"internal/certs":     {"internal/wholefile"},
 
 	"ingest":             append([]string{"internal/jsonscan", "internal/compress", "internal/window", "sdk/wire"}, shared...),
 	"ingest/cloudevents": {"event", "internal/jsonscan"},

@@ -15,7 +15,7 @@ func TestReadDeadlines(t *testing.T) {
 		client, server := net.Pipe()
 		defer client.Close()
 		defer server.Close()
-		c := &conn{Conn: server}
+		c := &socket{Conn: server}
 		read := func(limit, byteAfter time.Duration) {
 			t.Helper()
 			start := time.Now()
@@ -51,7 +51,7 @@ func TestWritesEnd(t *testing.T) {
 		client, server := net.Pipe()
 		defer client.Close()
 		defer server.Close()
-		c := &conn{Conn: server}
+		c := &socket{Conn: server}
 		c.armWrite()
 		<-time.After(time.Hour) // the deadline of the socket is long over
 		got := make(chan int, 1)

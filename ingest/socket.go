@@ -1,0 +1,73 @@
+package ingest
+
+import (
+	"errors"
+	"net"
+	"os"
+	"time"
+)
+
+// socket is the connection below TLS. Setting a deadline costs as much as reading a small request, so it is done only
+// when it is needed, and a deadline that comes too early is put off then. TLS on top would not forgive one: a handshake
+// or a write that has failed once fails for good.
+type socket struct {
+	net.Conn
+
+	// readBy is when a Read has to be over, and readSet the deadline of the socket, which may be earlier; zero for
+	// none. The goroutine that serves the connection has both alone.
+	readBy, readSet time.Time
+
+	last bool // the deadline for writing is not put off any more
+}
+
+// SetReadDeadline implements net.Conn for the goroutine that reads: it does not end a Read in progress.
+func (s *socket) SetReadDeadline(t time.Time) error {
+	s.readBy = t
+	return nil
+}
+
+func (s *socket) Read(p []byte) (int, error) {
+	if !s.readBy.IsZero() && (s.readSet.IsZero() || s.readBy.Before(s.readSet)) {
+		s.armRead()
+	}
+	n, err := s.Conn.Read(p)
+	for n == 0 && s.early(err) {
+		s.armRead()
+		n, err = s.Conn.Read(p)
+	}
+	return n, err
+}
+
+// armRead sets the deadline of the socket. An error will be that of the Read, too.
+func (s *socket) armRead() {
+	s.readSet = s.readBy
+	s.Conn.SetReadDeadline(s.readBy)
+}
+
+// early reports whether err is a deadline that does not hold any more.
+func (s *socket) early(err error) bool {
+	return err != nil && errors.Is(err, os.ErrDeadlineExceeded) && (s.readBy.IsZero() || time.Now().Before(s.readBy))
+}
+
+// writeTimeout is how long a client may at least take for an answer. The deadline of the socket is put off when it
+// comes, once for each Write, so that no answer sets it; it may take up to twice as long.
+const writeTimeout = 10 * time.Second
+
+func (s *socket) Write(p []byte) (int, error) {
+	n, err := s.Conn.Write(p)
+	if err != nil && errors.Is(err, os.ErrDeadlineExceeded) && !s.last {
+		s.armWrite()
+		var more int
+		more, err = s.Conn.Write(p[n:])
+		n += more
+	}
+	return n, err
+}
+
+func (s *socket) armWrite() { s.Conn.SetWriteDeadline(time.Now().Add(writeTimeout)) }
+
+// SetWriteDeadline implements net.Conn for TLS, which sets one when it says good-bye: that is the last word.
+func (s *socket) SetWriteDeadline(t time.Time) error {
+	s.last = true
+	return s.Conn.SetWriteDeadline(t)
+}
