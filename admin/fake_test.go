@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -103,6 +104,14 @@ func (f *fake) Purge(ctx context.Context, stream string, order PurgeOrder) (uint
 func (f *fake) Table(ctx context.Context, name string) (json.RawMessage, error) {
 	_, err := f.Stream(ctx, name)
 	return json.RawMessage(`{"version":3,"partitions":[]}`), err
+}
+
+func (f *fake) Explain(ctx context.Context, name string, key, source []byte) (json.RawMessage, error) {
+	_, err := f.Stream(ctx, name)
+	if key == nil {
+		return json.RawMessage(`{"key":null}`), err
+	}
+	return json.RawMessage(fmt.Sprintf(`{"key":%q,"source":%q}`, key, source)), err
 }
 
 func (f *fake) Chain(_ context.Context, stream string) ([]Activation, error) {

@@ -32,6 +32,7 @@ func (s *Server) calls() map[string]methods {
 		"/v1/streams":                           {"GET": s.listStreams},
 		"/v1/streams/{stream}":                  {"GET": s.showStream, "PUT": s.setStream, "DELETE": s.deleteStream},
 		"/v1/streams/{stream}/table":            {"GET": s.table},
+		"/v1/streams/{stream}/explain":          {"GET": s.explain},
 		"/v1/streams/{stream}/events":           {"GET": s.events},
 		"/v1/streams/{stream}/purge":            {"POST": s.purge},
 		"/v1/streams/{stream}/plugins":          {"GET": s.chain, "POST": s.activate},

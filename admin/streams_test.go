@@ -103,3 +103,13 @@ func TestDefinitionJSON(t *testing.T) {
 		}
 	}
 }
+
+func TestExplain(t *testing.T) {
+	b := start(t)
+	b.ask("GET", "/v1/streams/web/explain?key=a%20b&source=s", "").expect(t, 200, `{"key":"a b","source":"s"}`)
+	b.ask("GET", "/v1/streams/web/explain?key=", "").expect(t, 200, `{"key":"","source":""}`) // an empty key is a key
+	b.ask("GET", "/v1/streams/web/explain", "").expect(t, 200, `{"key":null}`)
+	b.ask("GET", "/v1/streams/web/explain?key=a&key=b", "").expect(t, 400)
+	b.ask("GET", "/v1/streams/web/explain?kay=a", "").expect(t, 400)
+	b.ask("GET", "/v1/streams/nope/explain?key=a", "").expect(t, 404)
+}

@@ -33,6 +33,7 @@ type Batch struct {
 
 	Ack    Level // level asked for, already within the stream's bounds
 	Strict bool  // one rejected event refuses the whole batch
+	Trial  bool  // a dry run: nothing is stored, and Traces say what happens to each event
 	Named  bool  // some events have an ID
 	Lines  bool  // no event contains a newline: it was framed by them
 
@@ -52,6 +53,7 @@ type Batch struct {
 
 	RetryAfter time.Duration // when what was refused for its rate can be taken, at the earliest; 0: nothing was
 
+	Traces  []Trace  // of a trial, one for each event
 	Letters []Letter // why events were set aside, one for each with the verdict DeadLettered
 
 	replaced [][]byte // by event, what it was before Replace; empty when none was replaced
@@ -134,7 +136,7 @@ func (b *Batch) Reject(i int, code Code, detail string) { b.RejectAt(i, 0, code,
 func (b *Batch) RejectAt(i, at int, code Code, detail string) {
 	e := &b.Events[i]
 	e.Verdict = Rejected
-	if len(b.Errors) < MaxErrors {
+	if !b.Full() {
 		b.Errors = append(b.Errors, Error{Index: i, Offset: e.Offset + at, Code: code, Detail: detail})
 	}
 }

@@ -14,6 +14,10 @@ func (s *stream) Accept(ctx context.Context, b *event.Batch) error {
 	if err := s.transform(ctx, b); err != nil {
 		return err
 	}
+	if b.Trial {
+		s.try(b)
+		return nil
+	}
 	if keys := s.keys.Load(); keys != nil {
 		keys.apply(b, time.Now())
 	}
@@ -53,6 +57,7 @@ func isUnknown(err error) bool {
 func (s *stream) transform(ctx context.Context, b *event.Batch) error {
 	def := s.current.Load()
 	def.id.Fill(b)
+	b.Trace("id")
 	chain, err := s.acquireChain()
 	if err != nil {
 		return err
@@ -64,6 +69,7 @@ func (s *stream) transform(ctx context.Context, b *event.Batch) error {
 		}
 	}
 	def.key.FillKeys(b)
+	b.Trace("key")
 	return nil
 }
 

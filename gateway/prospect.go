@@ -26,6 +26,9 @@ func (p *prospect) Settings() *ingest.Settings {
 
 // Accept makes the stream and takes the batch into it.
 func (p *prospect) Accept(ctx context.Context, b *event.Batch) error {
+	if b.Trial {
+		return tryUnmade(b)
+	}
 	s, err := p.g.make(ctx, p.name)
 	if err != nil {
 		return err

@@ -60,7 +60,7 @@ func (c *core) store(ctx context.Context, r *request, p *plan, w *work) answer {
 			return c.refused(&refusal{Problem: problem, Stream: p.counters.name}, p.who)
 		}
 	}
-	if len(p.once) > 0 {
+	if len(p.once) > 0 && !p.dry {
 		return c.storeOnce(ctx, r, p, w)
 	}
 	return c.storeBody(ctx, r, p, w)
@@ -70,6 +70,7 @@ func (c *core) store(ctx context.Context, r *request, p *plan, w *work) answer {
 func (c *core) storeBody(ctx context.Context, r *request, p *plan, w *work) answer {
 	problem := c.inflate(p, w)
 	b := &w.batch
+	b.Trial = p.dry
 	if problem == nil {
 		b.Body, p.account = w.body.bytes(), &w.account
 		problem = decode(b, p)
@@ -87,6 +88,8 @@ func (c *core) storeBody(ctx context.Context, r *request, p *plan, w *work) answ
 	}
 	rejected := b.Counts().Rejected
 	switch {
+	case b.Trial:
+		return c.try(ctx, p, b)
 	case b.Strict && rejected > 0:
 		problem = event.Problemf(event.StrictRejected, "%d of %d events are refused and mode=strict stores all or nothing", rejected, len(b.Events))
 	case rejected < len(b.Events):

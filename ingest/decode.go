@@ -146,7 +146,7 @@ func (d *decoder) refuse(i int, fault jsonscan.Fault) {
 
 // detail formats a detail that will be shown: errors beyond the first are only counted.
 func (d *decoder) detail(format string, args ...any) string {
-	if len(d.batch.Errors) >= event.MaxErrors {
+	if d.batch.Full() {
 		return ""
 	}
 	return fmt.Sprintf(format, args...)

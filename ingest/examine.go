@@ -22,6 +22,7 @@ type plan struct {
 	codings codings
 	ack     event.Level
 	strict  bool
+	dry     bool
 	key     []byte // meaningful when hasKey
 	hasKey  bool
 	source  []byte      // empty: the caller, or else the client's address
@@ -204,7 +205,7 @@ var noFields = []event.Attr{} // not nil; read only
 
 // ask reads the query, and from it or the field Headgate-Ack the level of acknowledgement.
 func (p *plan) ask(query, ackField []byte) *refusal {
-	var ack, mode []byte
+	var ack, mode, dry []byte
 	for len(query) > 0 {
 		var pair []byte
 		pair, query, _ = bytes.Cut(query, []byte{'&'})
@@ -215,8 +216,10 @@ func (p *plan) ask(query, ackField []byte) *refusal {
 			to = &ack
 		case "mode":
 			to = &mode
+		case "dry_run":
+			to = &dry
 		default:
-			return refuse(event.BadParameter, "the query parameters are ack and mode, not %q", name)
+			return refuse(event.BadParameter, "the query parameters are ack, mode and dry_run, not %q", name)
 		}
 		if len(*to) > 0 || len(value) == 0 {
 			return refuse(event.BadParameter, "%s must have one value", name)
@@ -229,6 +232,13 @@ func (p *plan) ask(query, ackField []byte) *refusal {
 		p.strict = true
 	default:
 		return refuse(event.BadParameter, "mode is lenient or strict, not %q", mode)
+	}
+	switch string(dry) {
+	case "", "false":
+	case "true":
+		p.dry = true
+	default:
+		return refuse(event.BadParameter, "dry_run is true or false, not %q", dry)
 	}
 	if len(ack) > 0 && len(ackField) > 0 && !bytes.Equal(ack, ackField) {
 		return refuse(event.BadParameter, "the query asks for ack=%s, Headgate-Ack for %s", ack, ackField)

@@ -124,6 +124,9 @@ func (c *core) storeFirst(ctx context.Context, r *request, p *plan, w *work, run
 func (c *core) late(p *plan) func(*event.Batch, error) {
 	run, of := p.run, &plan{name: p.name, counters: p.counters, limits: p.limits, who: identity{request: p.who.request}}
 	return func(b *event.Batch, err error) {
+		if made := c.metrics.known([]byte(of.name)); made != nil { // its stream was made by this request
+			of.counters = made
+		}
 		var problem *event.Problem
 		if err != nil {
 			problem = c.notAccepted(err)
@@ -148,7 +151,7 @@ func (p *plan) notOnce(standing int) *refusal {
 	default:
 		no = refuse(event.Overloaded, "too many requests with idempotency keys are running; send again later")
 	}
-	no.Stream = p.name
+	no.Stream = p.counters.name
 	return no
 }
 
@@ -157,7 +160,7 @@ func (c *core) again(r *request, p *plan, said window.Answer, err error) (a answ
 	if err != nil {
 		problem := event.Problemf(event.AckTimeout, "the first request with this Idempotency-Key is still not acknowledged; send it again")
 		problem.Stored = "unknown"
-		return c.refused(&refusal{Problem: problem, Stream: p.name}, p.who)
+		return c.refused(&refusal{Problem: problem, Stream: p.counters.name}, p.who)
 	}
 	if p.who.request == "" {
 		p.who.request = newID(time.Now())

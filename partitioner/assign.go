@@ -35,6 +35,16 @@ func (p *Partitioner) Swap(t *Table) { p.table.Store(t) }
 // active partition; they have no slot and no epoch. The events of a moving slot get the partition that it leaves:
 // whoever moves slots holds them back.
 func (p *Partitioner) Assign(b *event.Batch, which []int32) {
+	if n := p.place(b, which); n > 0 {
+		p.charge(n)
+	}
+}
+
+// Preview is Assign for a batch that is not forwarded: it sets the same and changes nothing else.
+func (p *Partitioner) Preview(b *event.Batch) { p.place(b, nil) }
+
+// place assigns, and returns the bytes of the events without a key.
+func (p *Partitioner) place(b *event.Batch, which []int32) (keyless uint64) {
 	a := assignment{table: p.table.Load()}
 	b.TableVersion = a.table.version
 	if len(a.table.splits.all) > 0 {
@@ -51,9 +61,7 @@ func (p *Partitioner) Assign(b *event.Batch, which []int32) {
 	for _, i := range which {
 		a.assign(&b.Events[i])
 	}
-	if a.keylessBytes > 0 {
-		p.charge(a.keylessBytes)
-	}
+	return a.keylessBytes
 }
 
 // assignment is what holds for all events of one batch.

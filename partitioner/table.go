@@ -124,6 +124,13 @@ func (t *Table) Lookup(hi, lo, source uint64) Place {
 	return t.slots[n].place(n, event.NoSlot)
 }
 
+// Locate returns the upper half of the keyed hash of a key, and where its events from a source go.
+func (t *Table) Locate(key, source []byte) (hash uint64, at Place) {
+	_, producer := Hash(t.secret, source)
+	hi, lo := Hash(t.secret, key)
+	return hi, t.Lookup(hi, lo, producer)
+}
+
 func (s *slot) place(n, child int32) Place {
 	return Place{Slot: n, Child: child, Partition: int32(s.owner), Epoch: s.epoch}
 }

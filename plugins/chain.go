@@ -68,6 +68,9 @@ func (c *Chain) Process(ctx context.Context, b *event.Batch) error {
 		if err := s.process(ctx, b); err != nil {
 			return err
 		}
+		if b.Trial {
+			b.Trace("plugin " + s.Name)
+		}
 	}
 	return nil
 }

@@ -178,7 +178,7 @@ func (s *step) fail(b *event.Batch, at int32, kind failure) {
 
 // reason is what the client is told of an event that the guest rejected; empty when the answer is full of others.
 func (s *step) reason(b *event.Batch, code uint8) string {
-	if len(b.Errors) >= event.MaxErrors {
+	if b.Full() {
 		return ""
 	}
 	return fmt.Sprintf("plugin %s refused this event: reason %d", s.Name, code)

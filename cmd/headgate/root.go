@@ -26,6 +26,7 @@ func newRootCommand(c clock) *cobra.Command {
 		newCheckCommand(),
 		newSendCommand(c),
 		newTailCommand(),
+		newExplainCommand(),
 		newPluginCommand(),
 		newStreamCommand(),
 		newVersionCommand(),

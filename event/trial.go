@@ -1,0 +1,42 @@
+package event
+
+import "bytes"
+
+// MaxTraces is how many events a trial is explained of.
+const MaxTraces = 1000
+
+// Trace is what a trial notes of an event: which stage decided on it, and which gave it its key.
+type Trace struct {
+	By      string // empty: it is kept
+	KeyFrom string // empty: it has no key
+
+	key    []byte // as it was when the stage before had ended
+	hasKey bool
+}
+
+// Trace notes, in a trial, that what has changed since the call before it is the work of stage.
+func (b *Batch) Trace(stage string) {
+	if !b.Trial {
+		return
+	}
+	for len(b.Traces) < len(b.Events) {
+		b.Traces = append(b.Traces, Trace{})
+	}
+	for i := range b.Events {
+		e, t := &b.Events[i], &b.Traces[i]
+		if e.Verdict != Keep && t.By == "" {
+			t.By = stage
+		}
+		if e.HasKey != t.hasKey || !bytes.Equal(e.Key, t.key) {
+			t.KeyFrom, t.key, t.hasKey = stage, e.Key, e.HasKey
+		}
+	}
+}
+
+// Full reports that more refused events will only be counted.
+func (b *Batch) Full() bool {
+	if b.Trial {
+		return len(b.Errors) >= MaxTraces
+	}
+	return len(b.Errors) >= MaxErrors
+}

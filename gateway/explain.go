@@ -1,0 +1,64 @@
+package gateway
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math/bits"
+	"unicode/utf8"
+
+	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/partitioner"
+)
+
+// shownPlace is where the events of a key go, as the admin API gives it.
+type shownPlace struct {
+	Stream       string  `json:"stream"`
+	Key          *string `json:"key"`
+	KeyBase64    string  `json:"key_base64,omitempty"`
+	Hash         string  `json:"hash,omitempty"` // the upper 64 bits, in hexadecimal digits
+	Slot         *int32  `json:"slot"`
+	Slots        int     `json:"slots"`
+	Child        *int32  `json:"child"` // of a split key
+	Partition    *int32  `json:"partition"`
+	Epoch        uint32  `json:"epoch,omitempty"`
+	TableVersion uint64  `json:"table_version"`
+	Node         string  `json:"node"`
+	Why          string  `json:"why"`
+}
+
+// Explain says where the events of a key go. See admin.Routing.
+func (g *Gateway) Explain(_ context.Context, name string, key, source []byte) (json.RawMessage, error) {
+	s, err := g.find(name)
+	if err != nil {
+		return nil, err
+	}
+	table := s.partitioner.Table()
+	out := shownPlace{Stream: name, Slots: table.Slots(), TableVersion: table.Version(), Node: s.current.Load().config.Backend}
+	if key == nil {
+		out.Why = "events without a key have no slot: they go to one active partition, and after 64 KiB to the next"
+		return json.Marshal(out)
+	}
+	if text := string(key); utf8.ValidString(text) {
+		out.Key = &text
+	} else {
+		out.KeyBase64 = base64.StdEncoding.EncodeToString(key)
+	}
+	hash, at := table.Locate(key, source)
+	out.Hash, out.Slot, out.Partition, out.Epoch = fmt.Sprintf("%016x", hash), &at.Slot, &at.Partition, at.Epoch
+	if at.Child != event.NoSlot {
+		out.Child = &at.Child
+	}
+	out.Why = whyThere(table, at)
+	return json.Marshal(out)
+}
+
+func whyThere(t *partitioner.Table, at partitioner.Place) string {
+	slot := fmt.Sprintf("the first %d bits of the hash are slot %d of %d", bits.TrailingZeros(uint(t.Slots())), at.Slot, t.Slots())
+	if at.Child == event.NoSlot {
+		return fmt.Sprintf("%s, which table %d gives to partition %d (epoch %d)", slot, t.Version(), at.Partition, at.Epoch)
+	}
+	return fmt.Sprintf("%s; the key is split, and table %d gives events of this source to its child %d on partition %d (epoch %d)",
+		slot, t.Version(), at.Child, at.Partition, at.Epoch)
+}

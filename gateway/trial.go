@@ -1,0 +1,50 @@
+package gateway
+
+import (
+	"time"
+
+	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/internal/window"
+)
+
+// try finds out what would become of events whose keys are set, and changes nothing.
+func (s *stream) try(b *event.Batch) {
+	s.current.Load().traceKeys(b)
+	if b.Named && !s.current.Load().config.ID.None {
+		seen, now := map[window.ID]bool{}, time.Now()
+		for _, r := range s.identities(b, nil) {
+			if seen[r.ID] || s.ids.Known(r.ID, now) {
+				b.Events[r.Place].Verdict = event.Duplicate
+			}
+			seen[r.ID] = true
+		}
+		b.Trace("id")
+	}
+	s.partitioner.Preview(b)
+}
+
+// traceKeys says where the keys are from that no plugin gave.
+func (d *definition) traceKeys(b *event.Batch) {
+	for i := range b.Traces {
+		if t := &b.Traces[i]; t.KeyFrom == "key" {
+			t.KeyFrom = d.key.From(b, &b.Events[i])
+		}
+	}
+}
+
+// tryUnmade is try for a stream that the first event would make. Which partition a key gets is not known before.
+func tryUnmade(b *event.Batch) error {
+	usual, err := define(StreamConfig{}.withDefaults(), 0, managedByAPI)
+	if err != nil {
+		return err
+	}
+	usual.id.Fill(b)
+	b.Trace("id")
+	usual.key.FillKeys(b)
+	b.Trace("key")
+	usual.traceKeys(b)
+	for i := range b.Events {
+		b.Events[i].Slot, b.Events[i].Partition = event.NoSlot, -1
+	}
+	return nil
+}
