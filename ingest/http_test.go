@@ -160,7 +160,7 @@ func TestRefusedByTheHeader(t *testing.T) {
 		{"charset", request11(events, "1", jsonType+"; charset=latin1"), 415, event.UnsupportedMediaType, "Accept: application/json"},
 		{"C08 three codings", request11(events, "1", ndjson, "Content-Encoding: gzip, zstd, br"), 415, event.UnsupportedCoding, "Accept-Encoding: gzip, deflate, zstd, br, snappy"},
 		{"C08 unknown coding", request11(events, "1", ndjson, "Content-Encoding: gzip, compress"), 415, event.UnsupportedCoding, "Accept-Encoding: gzip, deflate"},
-		{"dry run", request11(events+"?dry_run=true", "1", ndjson), 400, event.BadParameter, ""},
+		{"dry run", request11(events+"?dry_run=maybe", "1", ndjson), 400, event.BadParameter, ""},
 		{"parameter twice", request11(events+"?ack=durable&ack=durable", "1", ndjson), 400, event.BadParameter, ""},
 		{"mode", request11(events+"?mode=loose", "1", ndjson), 400, event.BadParameter, ""},
 		{"idempotency key without an end", request11(events, "1", ndjson, "Idempotency-Key: \"k"), 400, event.BadParameter, ""},
