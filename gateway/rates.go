@@ -66,8 +66,8 @@ func (c *callers) Begin(who ingest.Caller, bytes int64, now time.Time) time.Dura
 }
 
 // Take is asked when it is known what was in a body.
-func (c *callers) Take(who ingest.Caller, events int, bytes int64, now time.Time) time.Duration {
-	return c.ask(who, rate.Ask{Events: int64(events), Bytes: bytes}, now)
+func (c *callers) Take(who ingest.Caller, what ingest.Load, now time.Time) time.Duration {
+	return c.ask(who, rate.Ask{Events: int64(what.Events), Bytes: what.Bytes, Again: what.Again}, now)
 }
 
 func (c *callers) ask(who ingest.Caller, ask rate.Ask, now time.Time) time.Duration {

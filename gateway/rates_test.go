@@ -197,7 +197,7 @@ func TestCallersByAddress(t *testing.T) {
 	c := newCallers(&cfg, newRateMetrics(prometheus.NewRegistry()))
 	now := time.Now()
 	take := func(address string, n int) bool {
-		return c.Take(ingest.Caller{Addr: netip.MustParseAddr(address)}, n, 0, now) == 0
+		return c.Take(ingest.Caller{Addr: netip.MustParseAddr(address)}, ingest.Load{Events: n}, now) == 0
 	}
 	for _, s := range []struct {
 		address string

@@ -55,8 +55,9 @@ func (c *core) store(ctx context.Context, r *request, p *plan, w *work) answer {
 		a.close = true
 		return a
 	}
+	p.sent = int64(len(w.body.bytes()))
 	if r.length < 0 { // chunks: their bytes are counted now that they are there
-		if problem := c.count(p, r, 0, int64(len(w.body.bytes()))); problem != nil {
+		if problem := c.count(p, r, Load{Bytes: p.sent}); problem != nil {
 			return c.refused(&refusal{Problem: problem, Stream: p.counters.name}, p.who)
 		}
 	}
@@ -76,7 +77,7 @@ func (c *core) storeBody(ctx context.Context, r *request, p *plan, w *work) answ
 		problem = decode(b, p)
 	}
 	if problem == nil {
-		problem = c.count(p, r, len(b.Events), 0)
+		problem = c.count(p, r, Load{Events: len(b.Events), Again: p.sent})
 	}
 	if problem != nil {
 		return c.refused(&refusal{Problem: problem, Stream: p.counters.name}, p.who)

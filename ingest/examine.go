@@ -30,6 +30,7 @@ type plan struct {
 	once    []byte      // the idempotency key, empty for none
 	run     *window.Run // of the request, when it has a key
 	begun   bool        // the caller's rate was asked
+	sent    int64       // bytes of the body as it came
 
 	binary  []event.Attr // header fields of a CloudEvent in binary mode, else nil
 	account *account     // pays for what decoding needs; nil: nobody does
@@ -50,8 +51,8 @@ func route(target []byte) (name, query []byte, events bool) {
 	return name, query, events && bytes.IndexByte(name, '/') < 0
 }
 
-// examine does every check that needs no byte of the body, and makes the plan for it. It changes nothing: it is called before the body
-// is asked for and again when it is about to be read.
+// examine does every check that needs no byte of the body, and makes the plan for it. It changes nothing but what the
+// caller's rate has left: it may be called before the body is asked for and again when it is about to be read.
 func (c *core) examine(p *plan, r *request) (no *refusal) {
 	name, query, ok := route(r.target)
 	if !ok {

@@ -33,8 +33,8 @@ func (m *meter) Begin(who Caller, bytes int64, _ time.Time) time.Duration {
 	return m.note("begin %s%s %d", who.ID, address(who), bytes)
 }
 
-func (m *meter) Take(who Caller, events int, bytes int64, _ time.Time) time.Duration {
-	return m.note("take %s%s %d %d", who.ID, address(who), events, bytes)
+func (m *meter) Take(who Caller, what Load, _ time.Time) time.Duration {
+	return m.note("take %s%s %d %d", who.ID, address(who), what.Events, what.Bytes)
 }
 
 func address(who Caller) string {
@@ -94,6 +94,7 @@ func TestB10CallerOverItsRate(t *testing.T) {
 		close bool
 	}{
 		{"bytes, before the body is sent", closed, strings.TrimSuffix(request11(events, "1234567", ndjson, goodToken, "Expect: 100-continue"), "1234567"), true},
+		{"bytes, of a small body", closed, request11(events, "1234567", ndjson, goodToken), false},
 		{"bytes, of an address", open, request11(events, "1234567", ndjson), false},
 		{"events", closed, request11(events, "1\n2\n3", ndjson, goodToken), false},
 		{"bytes in chunks, before they are inflated", closed, chunked(events, ndjson, goodToken, "Content-Encoding: gzip") + chunks(bad, 3) + "0\r\n\r\n", false},

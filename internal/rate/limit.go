@@ -16,6 +16,7 @@ func (l *Limit) Any() bool { return l.Events > 0 || l.Bytes > 0 }
 type Ask struct {
 	Events, Bytes int64
 	Room          int64 // events that have to be there besides, and stay
+	Again         int64 // bytes that whoever is refused needs besides when it asks again
 }
 
 // Moment is a time in nanoseconds since the start of a table, from 1.
@@ -42,6 +43,7 @@ func (l *Limit) take(b bucket, ask Ask, now Moment) (next bucket, wait time.Dura
 		return bucket{events: max(b.events, now) + events, bytes: max(b.bytes, now) + bytes, refused: b.refused}, 0
 	}
 	b.refused = now
+	late = max(late, l.late(b.bytes, cost(ask.Bytes+ask.Again, l.Bytes), now))
 	return b, max(1, time.Duration(late))
 }
 

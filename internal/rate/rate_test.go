@@ -30,6 +30,7 @@ func TestSteps(t *testing.T) {
 		{400 * ms, Ask{Bytes: 1500, Room: 1}, 0},                           // which stays there
 		{400*ms + 1, Ask{Events: 2, Bytes: 600}, 100*time.Millisecond - 1}, // bytes are what is missing
 		{500 * ms, Ask{Events: 2, Bytes: 600}, 0},                          //
+		{500*ms + 1, Ask{Events: 3, Again: 2000}, 2*time.Second - 1},       // bytes are there, but not for a second time
 		{5000 * ms, Ask{Events: 50}, 0},                                    // more than it holds: a full one gives it, and owes 30
 		{5001 * ms, Ask{Events: 1}, 3099 * time.Millisecond},               //
 		{5001*ms + 1, Ask{Events: 50}, 4999*time.Millisecond - 1},          // until it is full again
