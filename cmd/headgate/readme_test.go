@@ -14,19 +14,27 @@ import (
 	"time"
 )
 
-// block is a fenced block of the README: commands, with the output that the text promises.
+// block is a fenced block of a page: commands, with the output that the text promises.
 type block struct{ commands, output string }
 
 var fenced = regexp.MustCompile("(?s)```sh\n(.*?)```(?:\n\n```text\n(.*?)```)?")
 
-// TestREADME runs the README as a new user would, in a copy of what git tracks, and compares what is printed.
-func TestREADME(t *testing.T) {
-	for _, tool := range []string{"git", "make", "curl"} {
+// TestREADME runs the README as a new user would.
+func TestREADME(t *testing.T) { runPage(t, "README.md", "git", "make", "curl") }
+
+// TestHTTPGuide does the same with the walk through the HTTP API.
+func TestHTTPGuide(t *testing.T) {
+	runPage(t, filepath.Join("docs", "http.md"), "git", "make", "curl", "nc", "gzip")
+}
+
+// runPage runs the commands of a page in a copy of what git tracks, and compares what they print with what it says.
+func runPage(t *testing.T, page string, tools ...string) {
+	for _, tool := range tools {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skipf("%s is not installed", tool)
 		}
 	}
-	text, err := os.ReadFile("../../README.md")
+	text, err := os.ReadFile(filepath.Join("..", "..", page))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,12 +45,12 @@ func TestREADME(t *testing.T) {
 		}
 	}
 	if len(blocks) < 5 {
-		t.Fatalf("found %d blocks of commands in the README", len(blocks))
+		t.Fatalf("found %d blocks of commands in %s", len(blocks), page)
 	}
 	got := runBlocks(t, blocks)
 	for i, b := range blocks {
 		if b.output != "" && normal(got[i]) != normal(b.output) {
-			t.Errorf("the README says that\n%sprints\n%sbut it printed\n%s", b.commands, b.output, got[i])
+			t.Errorf("%s says that\n%sprints\n%sbut it printed\n%s", page, b.commands, b.output, got[i])
 		}
 	}
 }
@@ -64,7 +72,7 @@ func runBlocks(t *testing.T, blocks []block) []string {
 	t.Helper()
 	dir := copyOfTree(t)
 	http, admin := freePort(t), freePort(t)
-	ports := strings.NewReplacer("localhost:8080", http, "localhost:9090", admin)
+	ports := strings.NewReplacer("localhost:8080", http, "localhost:9090", admin, "localhost 8080", strings.Replace(http, ":", " ", 1))
 	script := "set -e\n"
 	for _, b := range blocks {
 		script += ports.Replace(b.commands) + "echo '" + mark + "'\n"
@@ -129,7 +137,7 @@ func freePort(t *testing.T) string {
 
 // normal takes out what differs from run to run: digests, ids, sizes of modules, times.
 func normal(output string) string {
-	for _, volatile := range []string{`sha256:[0-9a-f]{64}`, `@[0-9a-f]{12}`, `\(\d+ bytes`, `"seconds":[0-9.]+`, `"batch_id":"\w{26}"`} {
+	for _, volatile := range []string{`sha256:[0-9a-f]{64}`, `@[0-9a-f]{12}`, `\(\d+ bytes`, `"seconds":[0-9.]+`, `"(batch|request)_id":"\w{26}"`} {
 		output = regexp.MustCompile(volatile).ReplaceAllString(output, fmt.Sprintf("<%s>", strings.Trim(volatile, `\`)))
 	}
 	return strings.TrimSpace(output)
