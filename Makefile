@@ -8,7 +8,7 @@ LDFLAGS  = -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 GUEST    = examples/plugins/accesslog/accesslog.wasm
 FUZZTIME ?= 10s
 
-.PHONY: all build plugins demo run test test-race test-crash test-fairness fuzz bench cross fmt clean
+.PHONY: all build plugins demo run test test-race test-crash test-fairness fuzz bench cross cases fmt clean
 
 all: build plugins
 
@@ -49,6 +49,9 @@ bench: all        ## CPU time, rate and memory beside a floor; CHECK=1 fails ove
 cross:            ## builds for all platforms
 	for os in linux darwin; do for arch in amd64 arm64; do \
 	  GOOS=$$os GOARCH=$$arch go build -o /dev/null ./cmd/headgate || exit 1; done; done
+
+cases:            ## the page that says which test covers which case
+	go run ./internal/cases > docs/cases.md.new && mv docs/cases.md.new docs/cases.md
 
 fmt:
 	gofmt -l -w .

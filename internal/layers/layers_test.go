@@ -28,6 +28,7 @@ var allowed = map[string][]string{
 
 	"internal/auth":      {"event"},
 	"internal/budget":    {},
+	"internal/cases":     {},
 	"internal/compress":  {},
 	"internal/problem":   {"event"},
 	"internal/rate":      {},
