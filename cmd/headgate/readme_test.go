@@ -137,7 +137,8 @@ func freePort(t *testing.T) string {
 
 // normal takes out what differs from run to run: digests, ids, sizes of modules, times.
 func normal(output string) string {
-	for _, volatile := range []string{`sha256:[0-9a-f]{64}`, `@[0-9a-f]{12}`, `\(\d+ bytes`, `"seconds":[0-9.]+`, `"(batch|request)_id":"\w{26}"`} {
+	for _, volatile := range []string{`sha256:[0-9a-f]{64}`, `@[0-9a-f]{12}`, `\(\d+ bytes`, `"seconds":[0-9.]+`, `"(batch|request)_id":"\w{26}"`,
+		`"hash":"\w+","slot":\d+,"partition":\d+`} {
 		output = regexp.MustCompile(volatile).ReplaceAllString(output, fmt.Sprintf("<%s>", strings.Trim(volatile, `\`)))
 	}
 	return strings.TrimSpace(output)
