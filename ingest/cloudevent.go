@@ -54,6 +54,7 @@ func takeCloud(account *account) *cloudDecoder {
 
 func (c *cloudDecoder) give() {
 	c.account = nil
+	c.Forget()
 	cloudDecoders.Put(c)
 }
 

@@ -52,9 +52,14 @@ const (
 	typ
 )
 
+// Forget lets go of the bytes of the events that were read.
+func (d *Decoder) Forget() {
+	clear(d.attrs[:])
+	d.id = nil
+}
+
 func (d *Decoder) reset() {
-	clear(d.attrs[:d.n])
-	*d = Decoder{attrs: d.attrs}
+	d.n, d.id, d.time, d.size, d.has, d.data = 0, nil, 0, 0, 0, false // not the whole struct: it is large
 }
 
 // Phrases of faults.
