@@ -30,6 +30,7 @@ type body struct {
 	now   time.Time
 	until time.Time     // the body must be there
 	pause time.Duration // longest wait for the next byte
+	odd   bool          // it was chunked and did not end in the plain way
 }
 
 // Read implements io.Reader; errors are *event.Problem.
@@ -45,6 +46,9 @@ func (b *body) Read(p []byte) (int, error) {
 	n, err := b.src.Read(p)
 	b.got += int64(n)
 	if err == nil || err == io.EOF && b.whole() {
+		if err != nil && b.want < 0 {
+			b.odd = !b.conn.tail.end()
+		}
 		return n, err
 	}
 	return n, b.problem(err)

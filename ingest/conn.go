@@ -34,6 +34,8 @@ type conn struct {
 	linger atomic.Bool // the client may still be sending when it is closed
 	once   sync.Once
 
+	tail ending // how the bytes ended that were read
+
 	// fault is what the last Read failed with. Only the goroutine that serves the connection uses it: it tells
 	// a client that went away from one that sends nonsense.
 	fault error
@@ -58,12 +60,18 @@ func newConn(raw net.Conn, owner *roster, secure *tls.Config) *conn {
 }
 
 // SetReadDeadline implements net.Conn for the goroutine that reads, like that of socket.
-func (c *conn) SetReadDeadline(t time.Time) error { return c.socket.SetReadDeadline(t) }
+func (c *conn) SetReadDeadline(t time.Time) error {
+	c.tail.pause()
+	return c.socket.SetReadDeadline(t)
+}
 
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if n > 0 && c.silent.Load() {
-		c.silent.Store(false)
+	if n > 0 {
+		c.tail.read(p[:n])
+		if c.silent.Load() {
+			c.silent.Store(false)
+		}
 	}
 	if err != nil {
 		c.fault = err

@@ -126,6 +126,11 @@ func (e *edge) answer(ctx context.Context, fast *fasthttp.RequestCtx, start time
 		return found, a
 	}
 	c := fast.Conn().(*conn)
+	if !c.tail.begin() {
+		a = e.core.refused(refuse(event.AmbiguousFraming, "send the next request when the one with a chunked body is answered"), found.identity())
+		a.close = true
+		return found, a
+	}
 	r := &found.request
 	r.client, r.addr, r.now, r.room = c.client, c.addr, start, found.room
 	if stream := fast.RequestBodyStream(); stream != nil {
@@ -133,9 +138,12 @@ func (e *edge) answer(ctx context.Context, fast *fasthttp.RequestCtx, start time
 		r.body = &found.body
 	}
 	if found.of != nil {
-		return found, e.core.take(ctx, r, &found.plan)
+		a = e.core.take(ctx, r, &found.plan)
+	} else {
+		a = e.core.serve(ctx, r)
 	}
-	return found, e.core.serve(ctx, r)
+	a.close = a.close || found.body.odd
+	return found, a
 }
 
 // asked answers the preflight of a browser, which is refused like any request that is no POST.

@@ -17,58 +17,6 @@ import (
 	"github.com/headgate-io/headgate/event"
 )
 
-// F41: what two parsers can read in two ways is refused, the connection is closed, and the request that was smuggled
-// behind it is not served.
-func TestF41Smuggling(t *testing.T) {
-	const line, host, typ = "POST " + events + " HTTP/1.1\r\n", "Host: x\r\n", ndjson + "\r\n"
-	head := line + host + typ
-	next := request11(events, "2\n", ndjson)
-	one := "2\r\n1\n\r\n0\r\n\r\n"
-	for name, text := range map[string]string{
-		"bare LF":                        line + "Host: x\n" + typ + "Content-Length: 2\r\n\r\n1\n",
-		"bare LF before the length":      line + host + "A: b\nContent-Length: 2\r\n" + typ + "\r\n1\n",
-		"bare LF at the end":             head + "Content-Length: 2\r\n\n1\n\r\n\r\n",
-		"folded field":                   head + "A: b\r\n c\r\nContent-Length: 2\r\n\r\n1\n",
-		"folded transfer coding":         head + "Transfer-Encoding:\r\n chunked\r\n\r\n" + one,
-		"length and chunked":             head + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n" + one,
-		"chunked and length":             head + "Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n" + one,
-		"identity and length":            head + "Transfer-Encoding: identity\r\nContent-Length: 2\r\n\r\n1\n",
-		"identity alone":                 head + "Transfer-Encoding: identity\r\n\r\n" + "POST /v1/streams/s/events HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-ndjson\r\nContent-Length: 2\r\n\r\n1\n",
-		"two lengths":                    head + "Content-Length: 2\r\nContent-Length: 2\r\n\r\n1\n",
-		"two different lengths":          head + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n1\n",
-		"list of lengths":                head + "Content-Length: 2, 2\r\n\r\n1\n",
-		"length with a plus":             head + "Content-Length: +2\r\n\r\n1\n",
-		"length in hexadecimal":          head + "Content-Length: 0x2\r\n\r\n1\n",
-		"negative length":                head + "Content-Length: -2\r\n\r\n1\n",
-		"space before the colon":         head + "Content-Length : 2\r\n\r\n1\n",
-		"unknown transfer coding":        head + "Transfer-Encoding: xchunked\r\n\r\n" + one,
-		"coded and chunked":              head + "Transfer-Encoding: gzip, chunked\r\n\r\n" + one,
-		"chunked twice":                  head + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n" + one,
-		"chunked in HTTP/1.0":            strings.Replace(head, "1.1", "1.0", 1) + "Transfer-Encoding: chunked\r\n\r\n" + one,
-		"NUL in a value":                 head + "A: \x00\r\nContent-Length: 2\r\n\r\n1\n",
-		"bare CR in a value":             head + "A: b\rc\r\nContent-Length: 2\r\n\r\n1\n",
-		"line feed in a chunk extension": head + "Transfer-Encoding: chunked\r\n\r\n2;a\nb\r\n1\n\r\n0\r\n\r\n",
-		"chunk lines with LF only":       head + "Transfer-Encoding: chunked\r\n\r\n2\n1\n\n0\n\n",
-		"negative chunk":                 head + "Transfer-Encoding: chunked\r\n\r\n-2\r\n1\n\r\n0\r\n\r\n",
-		"chunk in 0x":                    head + "Transfer-Encoding: chunked\r\n\r\n0x2\r\n1\n\r\n0\r\n\r\n",
-		"chunk that overflows":           head + "Transfer-Encoding: chunked\r\n\r\n10000000000000002\r\n1\n\r\n0\r\n\r\n",
-		"no host":                        line + typ + "Content-Length: 2\r\n\r\n1\n",
-		"two hosts":                      head + "Host: y\r\nContent-Length: 2\r\n\r\n1\n",
-		"unknown version":                strings.Replace(head, "1.1", "1.2", 1) + "Content-Length: 2\r\n\r\n1\n",
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := serve(t, Config{}, &fakeStream{})
-			c := g.dial().send(text + next)
-			if r := c.answer(); r.StatusCode != 400 || !r.Close ||
-				r.doc.Code != string(event.AmbiguousFraming) && r.doc.Code != string(event.BadFraming) {
-				t.Errorf("got %d %s", r.StatusCode, r.body)
-			}
-			c.closed()
-			g.nothing()
-		})
-	}
-}
-
 func TestLargeHeader(t *testing.T) {
 	g := serve(t, Config{}, &fakeStream{})
 	g.post("1", ndjson, "A: "+strings.Repeat("x", readBuffer)).want(t, 431, event.HeadersTooLarge)
