@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -130,6 +132,42 @@ func TestChunkedOverTheLimit(t *testing.T) {
 	}
 	c.closed()
 	g.nothing()
+}
+
+// warnings takes log records from Warn on.
+type warnings struct {
+	mu   sync.Mutex
+	text []string
+}
+
+func (w *warnings) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
+func (w *warnings) WithAttrs([]slog.Attr) slog.Handler           { return w }
+func (w *warnings) WithGroup(string) slog.Handler                { return w }
+func (w *warnings) Handle(_ context.Context, r slog.Record) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.text = append(w.text, r.Message)
+	return nil
+}
+
+// H02: clients come and go, and talk nonsense; that is nothing to wake an operator for.
+func TestH02ClientsFaultsAreNotLogged(t *testing.T) {
+	log := &warnings{}
+	g := serve(t, Config{}, &fakeStream{}, func(d *Deps) { d.Log = slog.New(log) })
+	text := request11(events, "1\n2\n", ndjson)
+	for n := range len(text) {
+		g.dial().send(text[:n]).Close()
+	}
+	for _, nonsense := range []string{"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "GET / HTTP/0.9\r\n\r\n", chunked(events, ndjson) + "zz\r\n", strings.Repeat("x", 20<<10)} {
+		g.cut(nonsense, len(nonsense)).Close()
+	}
+	g.dial().send(text).answer().want(t, 200, "")
+	g.until(func() bool { return len(g.Server.open.all()) == 1 })
+	log.mu.Lock()
+	defer log.mu.Unlock()
+	if len(log.text) > 0 {
+		t.Errorf("logged %q", log.text)
+	}
 }
 
 func TestH02ClientsThatVanishAndClientsThatTalkNonsense(t *testing.T) {

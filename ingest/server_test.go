@@ -17,9 +17,28 @@ import (
 	"github.com/headgate-io/headgate/event"
 )
 
-func TestLargeHeader(t *testing.T) {
+// F42: a header has at most 64 fields and 16 KiB; one that goes on and on is not read on.
+func TestF42HeaderFloods(t *testing.T) {
 	g := serve(t, Config{}, &fakeStream{})
-	g.post("1", ndjson, "A: "+strings.Repeat("x", readBuffer)).want(t, 431, event.HeadersTooLarge)
+	fields := func(n int) []string { return append(slices.Repeat([]string{"A: b"}, n-3), ndjson) } // beside Host and Content-Length
+	size := func(n int) string {
+		text := request11(events, "1\n", ndjson, "A: ")
+		return request11(events, "1\n", ndjson, "A: "+strings.Repeat("x", n-len(text)+len("1\n")))
+	}
+	g.post("1\n", fields(maxFields)...).want(t, 200, "")
+	g.post("1\n", fields(maxFields+1)...).want(t, 431, event.HeadersTooLarge)
+	g.dial().send(size(readBuffer)).answer().want(t, 200, "")
+	for _, text := range []string{size(readBuffer + 1), "POST /" + strings.Repeat("x", readBuffer) + " HTTP/1.1\r\nHost: x\r\n\r\n",
+		"POST " + events + " HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("A: b\r\n", readBuffer), strings.Repeat("x", 2*readBuffer)} {
+		c := g.dial().send(text)
+		if r := c.answer().want(t, 431, event.HeadersTooLarge); !r.Close {
+			t.Error("the connection stays open")
+		}
+		c.closed()
+	}
+	if got := g.data(); !slices.Equal(got, []string{"1", "1"}) {
+		t.Errorf("stored %q", got)
+	}
 }
 
 func TestP04Shutdown(t *testing.T) {
@@ -103,10 +122,10 @@ func TestShutdownBeforeRun(t *testing.T) {
 }
 
 func TestH07RequestsPerConnection(t *testing.T) {
-	g := serve(t, Config{MaxRequestsPerConnection: 3}, &fakeStream{})
+	g := serve(t, Config{MaxRequestsPerConnection: 100}, &fakeStream{})
 	c := g.dial()
-	for i := range 3 {
-		if r := c.send(request11(events, "1\n", ndjson)).answer().want(t, 200, ""); r.Close != (i == 2) {
+	for i := range 100 {
+		if r := c.send(request11(events, "1\n", ndjson)).answer().want(t, 200, ""); r.Close != (i == 99) {
 			t.Errorf("answer %d: close %v", i, r.Close)
 		}
 	}

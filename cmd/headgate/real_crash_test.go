@@ -130,8 +130,8 @@ func checkNothingLost(t *testing.T, rows []row, producers []*producer) {
 	}
 }
 
-// TestTerminateUnderLoad: SIGTERM drains; what was answered with 200 or 202 before is there after a restart.
-func TestTerminateUnderLoad(t *testing.T) {
+// TestP02TerminateUnderLoad: SIGTERM drains; what was answered with 200 or 202 before is there after a restart.
+func TestP02TerminateUnderLoad(t *testing.T) {
 	data := t.TempDir()
 	settings := []string{"--set", `streams={s: {key: {json: /k}, partitions: 4}}`}
 	p := startGateway(t, data, settings...)
