@@ -93,8 +93,8 @@ func TestTheLaneWaitsForItsDeadLetter(t *testing.T) {
 		if len(m.sent()) != 0 || taken != 0 || len(r.Failed()) != 0 {
 			t.Error("the lane did not wait")
 		}
-		if code := f.lanes[0].trouble.Load(); code == nil || *code != event.BackendUnavailable {
-			t.Errorf("the lane's trouble is %v", code)
+		if code, _ := f.Trouble(); code != event.BackendUnavailable {
+			t.Errorf("the lane's trouble is %q", code)
 		}
 		waitDelivered(t, r)
 		waitDelivered(t, next)

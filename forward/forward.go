@@ -70,28 +70,18 @@ func (f *Forwarder) admit(ctx context.Context, r *Receipt, g *grouping) error {
 // lanes count: they share the room that a backend gives to a stream.
 func (f *Forwarder) backendFull() bool {
 	for _, l := range f.lanes {
-		if code := l.trouble.Load(); code != nil && *code == event.BackendFull {
+		if t := l.trouble.Load(); t != nil && t.code == event.BackendFull {
 			return true
 		}
 	}
 	return false
 }
 
-// Trouble returns why a lane's backend takes nothing at the moment, "" when all take what they are sent.
-func (f *Forwarder) Trouble() event.Code {
-	for _, l := range f.lanes {
-		if code := l.trouble.Load(); code != nil {
-			return *code
-		}
-	}
-	return ""
-}
-
 // full says why the budget has no room: the backend takes nothing, or it takes less than comes in.
 func (f *Forwarder) full(g *grouping) *event.Problem {
 	for p, l := range f.lanes {
-		if code := l.trouble.Load(); code != nil && len(g.of(p)) > 0 {
-			return event.Problemf(*code, "the backend of stream %s takes nothing for partition %d and memory is full; retry later", f.cfg.Stream, p)
+		if t := l.trouble.Load(); t != nil && len(g.of(p)) > 0 {
+			return event.Problemf(t.code, "the backend of stream %s takes nothing for partition %d and memory is full; retry later", f.cfg.Stream, p)
 		}
 	}
 	return event.Problemf(event.Overloaded, "more events arrive than the backend of stream %s takes; retry later", f.cfg.Stream)

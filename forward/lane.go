@@ -17,10 +17,10 @@ type lane struct {
 	f         *Forwarder
 	partition int32
 
-	sealer  chan struct{}              // wakes the sealer: capacity 1
-	timer   *time.Timer                // wakes the sealer when the open frame is due
-	sender  chan struct{}              // wakes the sender: capacity 1
-	trouble atomic.Pointer[event.Code] // what to tell producers while the backend's last answer was a failure, else nil
+	sealer  chan struct{}           // wakes the sealer: capacity 1
+	timer   *time.Timer             // wakes the sealer when the open frame is due
+	sender  chan struct{}           // wakes the sender: capacity 1
+	trouble atomic.Pointer[trouble] // nil unless the backend's last answer was a failure
 
 	next     uint64   // number of the next event to be sealed, 0 before Resume; the sealer's
 	refusals refusals // the sender's

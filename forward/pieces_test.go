@@ -187,8 +187,8 @@ func TestALaneStopsGivingUp(t *testing.T) {
 		}
 		r := forward(t, f, b)
 		<-time.After(time.Hour)
-		if code := f.lanes[0].trouble.Load(); code == nil || *code != event.BackendUnavailable {
-			t.Errorf("the lane's trouble is %v, want %s", code, event.BackendUnavailable)
+		if code, _ := f.Trouble(); code != event.BackendUnavailable {
+			t.Errorf("the lane's trouble is %q, want %s", code, event.BackendUnavailable)
 		}
 		sane.Store(true)
 		waitDelivered(t, r)

@@ -2,18 +2,28 @@ package forward
 
 import (
 	"errors"
+	"time"
 
 	"github.com/headgate-io/headgate/event"
 )
 
+// trouble is what the backend's last answer was while it is a failure.
+type trouble struct {
+	code  event.Code // what to tell producers
+	since time.Time  // of the first failure in a row
+}
+
 // failed notes that the lane's last call of the backend failed. The first failure in a row is logged, further
 // ones are counted.
 func (l *lane) failed(what string, failures int, err error) {
-	code := event.BackendUnavailable
+	now := trouble{event.BackendUnavailable, time.Now()}
 	if se, ok := errors.AsType[*SendError](err); ok && se.Code != "" {
-		code = se.Code
+		now.code = se.Code
 	}
-	l.trouble.Store(&code)
+	if before := l.trouble.Load(); before != nil {
+		now.since = before.since
+	}
+	l.trouble.Store(&now)
 	if failures == 1 {
 		l.f.log.Warn("the backend took nothing: trying until it does", "call", what, "partition", l.partition, "err", err)
 	}
@@ -25,4 +35,15 @@ func (l *lane) recovered(what string, failures int) {
 	if failures > 0 {
 		l.f.log.Info("the backend answers again", "call", what, "partition", l.partition, "failures", failures)
 	}
+}
+
+// Trouble returns why, and since when, the lane that has waited longest gets nothing taken by its backend; "" when the
+// backend takes what every lane sends.
+func (f *Forwarder) Trouble() (code event.Code, since time.Time) {
+	for _, l := range f.lanes {
+		if t := l.trouble.Load(); t != nil && (code == "" || t.since.Before(since)) {
+			code, since = t.code, t.since
+		}
+	}
+	return code, since
 }

@@ -95,6 +95,7 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 	}
 	// Half of the memory for requests that are being read, an eighth for dead letters, the rest for what waits in lanes.
 	g.bodies, g.letters, g.lanes = budget.New(int64(cfg.Memory)/2), budget.New(int64(cfg.Memory)/8), budget.New(int64(cfg.Memory)/8*3)
+	g.health = health{now: time.Now, known: map[string]admin.Dependency{}}
 	g.streams.Store(&map[string]*stream{})
 	return g, nil
 }
@@ -139,7 +140,7 @@ func (g *Gateway) stop() {
 	began := time.Now()
 	g.log.Info("draining", "at_most", time.Duration(g.cfg.Drain.Timeout).String())
 	g.accepting.Store(false)
-	g.health.set("accepting", "draining")
+	g.health.set("accepting", "draining", time.Time{})
 	deadline, cancel := context.WithTimeout(context.Background(), time.Duration(g.cfg.Drain.Timeout))
 	defer cancel()
 	defer context.AfterFunc(deadline, g.giveUp)()

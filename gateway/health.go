@@ -13,29 +13,43 @@ import (
 
 // health remembers since when each dependency is in its state.
 type health struct {
-	mu    sync.Mutex
+	mu    sync.Mutex // guards the rest
+	now   func() time.Time
 	known map[string]admin.Dependency
 }
 
-// set notes a dependency's state: fault is empty when it works.
-func (h *health) set(name, fault string) admin.Dependency {
+// set notes a dependency's state: fault is empty when it works. A state that is new began at since, or now when since is
+// zero.
+func (h *health) set(name, fault string, since time.Time) admin.Dependency {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	d, ok := h.known[name]
 	if !ok || d.OK != (fault == "") {
-		d = admin.Dependency{Name: name, OK: fault == "", Since: time.Now().UTC()}
+		if since.IsZero() {
+			since = h.now()
+		}
+		d = admin.Dependency{Name: name, OK: fault == "", Since: since.UTC()}
 	}
 	d.Detail = fault
-	if h.known == nil {
-		h.known = map[string]admin.Dependency{}
-	}
 	h.known[name] = d
 	return d
 }
 
+// age is how long ago t was.
+func (h *health) age(t time.Time) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.now().Sub(t)
+}
+
+// patience is how long a backend may take nothing before we are not ready: nodes that restart, and single failures, are
+// no reason to send producers elsewhere.
+const patience = 5 * time.Second
+
 // Dependencies says what taking events depends on. See admin.Health.
 func (g *Gateway) Dependencies() []admin.Dependency {
 	accepting, delivery, guests := "", "", ""
+	var deliverySince time.Time
 	if !g.accepting.Load() {
 		accepting = "starting or draining"
 	}
@@ -43,7 +57,8 @@ func (g *Gateway) Dependencies() []admin.Dependency {
 		if err := s.delivery.Err(); err != nil {
 			delivery = "stream " + name + ": " + err.Error()
 		}
-		if code := s.forwarder.Trouble(); delivery == "" && code != "" {
+		if code, since := s.forwarder.Trouble(); delivery == "" && code != "" && g.health.age(since) >= patience {
+			deliverySince = since
 			delivery = "stream " + name + ": " + string(code) + "; nothing is lost, lanes try again until the backend takes it"
 		}
 		if l := s.chain.Load(); l.err != nil {
@@ -54,12 +69,12 @@ func (g *Gateway) Dependencies() []admin.Dependency {
 		delivery = "stream " + name.(string) + " did not start: " + b.(*brokenStream).err.Error()
 		return false
 	})
-	stored := g.health.set("stored", "") // events are taken all the same
+	stored := g.health.set("stored", "", time.Time{}) // events are taken all the same
 	stored.Detail = g.stores.damages()
-	steering := g.health.set("control", "") // events are taken without it
+	steering := g.health.set("control", "", time.Time{}) // events are taken without it
 	steering.Detail = g.stores.control.note
 	return []admin.Dependency{
-		g.health.set("accepting", accepting), g.health.set("delivery", delivery), g.health.set("plugins", guests), stored, steering,
+		g.health.set("accepting", accepting, time.Time{}), g.health.set("delivery", delivery, deliverySince), g.health.set("plugins", guests, time.Time{}), stored, steering,
 	}
 }
 
