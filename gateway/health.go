@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/headgate-io/headgate/admin"
+	"github.com/headgate-io/headgate/event"
 )
 
 // health remembers since when each dependency is in its state.
@@ -43,7 +44,7 @@ func (h *health) age(t time.Time) time.Duration {
 }
 
 // patience is how long a backend may take nothing before we are not ready: nodes that restart, and single failures, are
-// no reason to send producers elsewhere.
+// no reason to send producers elsewhere. A full one is at once: its requests are refused.
 const patience = 5 * time.Second
 
 // Dependencies says what taking events depends on. See admin.Health.
@@ -57,7 +58,7 @@ func (g *Gateway) Dependencies() []admin.Dependency {
 		if err := s.delivery.Err(); err != nil {
 			delivery = "stream " + name + ": " + err.Error()
 		}
-		if code, since := s.forwarder.Trouble(); delivery == "" && code != "" && g.health.age(since) >= patience {
+		if code, since := s.forwarder.Trouble(); delivery == "" && code != "" && (code == event.BackendFull || g.health.age(since) >= patience) {
 			deliverySince = since
 			delivery = "stream " + name + ": " + string(code) + "; nothing is lost, lanes try again until the backend takes it"
 		}
