@@ -195,3 +195,28 @@ func TestCloudEventsDoNotAllocatePerEvent(t *testing.T) {
 		t.Errorf("%.0f allocations for 500 events", n)
 	}
 }
+
+// Of an event or a batch that is cut anywhere nothing is stored; of one whose bytes are damaged anywhere there is an answer.
+func TestCloudEventsCutOrDamagedAtEveryByte(t *testing.T) {
+	one := `{` + ceCore + `,"id":"\u00e9\"","time":"2026-03-02T08:00:00.5+01:00","ext":-7,"data_base64":"TWE="}`
+	s := &Settings{}
+	for _, c := range []struct {
+		framing framing
+		body    string
+	}{{structured, one}, {batched, "[" + one + "," + one + "]"}} {
+		for at := range len(c.body) {
+			b := &event.Batch{Body: []byte(c.body[:at])}
+			problem := decode(b, &plan{settings: s, limits: s.limits(), framing: c.framing})
+			if problem == nil && b.Counts().Accepted > 0 {
+				t.Fatalf("cut at %d: %d events are taken", at, b.Counts().Accepted)
+			}
+			for _, bad := range []byte{0, '"', '\\', '{', '}', ',', 0xff} {
+				b = &event.Batch{Body: []byte(c.body)}
+				b.Body[at] = bad
+				if problem := decode(b, &plan{settings: s, limits: s.limits(), framing: c.framing}); problem == nil && len(b.Events) == 0 {
+					t.Fatalf("%q at %d: neither a problem nor an event", bad, at)
+				}
+			}
+		}
+	}
+}

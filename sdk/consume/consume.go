@@ -38,7 +38,9 @@ type Event struct {
 
 	Source      []byte // the producer
 	TraceParent []byte // W3C traceparent of the request, empty for none
-	Attrs       []Attr // CloudEvents attributes other than the id
+	// Attrs are CloudEvents attributes other than the id. With one called content-type among them, Data is the whole event in
+	// the JSON format of CloudEvents; without it Data is the event's data alone.
+	Attrs []Attr
 
 	Data []byte // byte for byte as it came
 }
