@@ -23,6 +23,8 @@ type Row struct {
 	Attrs     []event.Attr
 	Data      []byte
 
+	TraceParent, TraceState, RequestID []byte // of its request as the client sent them, empty for none
+
 	// Fault stands for Data that can't be shown (too large, damaged); Size is its length in bytes as far as known.
 	Fault event.Code
 	Size  int64
@@ -51,9 +53,23 @@ func appendRow(dst []byte, stream string, r *Row, limit int) []byte {
 	dst = appendOptional(append(dst, ','), "id", r.ID, r.ID != nil)
 	dst = time.Unix(0, r.Time).UTC().AppendFormat(append(dst, `,"time":"`...), time.RFC3339Nano)
 	dst = append(dst, '"')
+	dst = r.appendTrace(dst)
 	dst = appendAttributes(dst, r.Attrs)
 	dst = appendText(append(dst, ','), "data", r.Data)
 	return append(dst, "}\n"...)
+}
+
+// appendTrace appends what is there of the request's names in logs and traces.
+func (r *Row) appendTrace(dst []byte) []byte {
+	for _, m := range [...]struct {
+		name  string
+		value []byte
+	}{{"traceparent", r.TraceParent}, {"tracestate", r.TraceState}, {"request_id", r.RequestID}} {
+		if len(m.value) > 0 {
+			dst = appendText(append(dst, ','), m.name, m.value)
+		}
+	}
+	return dst
 }
 
 func (r *Row) fault(limit int) (event.Code, int64) {

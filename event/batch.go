@@ -29,6 +29,8 @@ type Batch struct {
 	Producer    []byte // who sent it: orders events in `source` streams
 	Headers     []Attr // the request's headers, names in lower case, in the order they came
 	TraceParent []byte // W3C traceparent, empty for none
+	TraceState  []byte // W3C tracestate, empty for none
+	RequestID   string // X-Request-Id as the client sent it, empty for none
 	Arrived     int64  // unix nanoseconds
 
 	Ack    Level // level asked for, already within the stream's bounds

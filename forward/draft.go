@@ -56,6 +56,7 @@ func (d *draft) request(b *event.Batch, n int) {
 	d.meta.Requests = append(d.meta.Requests, wire.Request{
 		Count: uint32(n), Time: b.Arrived, ID: keep(d, b.ID),
 		TraceParent: keep(d, b.TraceParent), Chain: keep(d, b.Chain), Source: keep(d, b.Producer),
+		TraceState: keep(d, b.TraceState), ClientID: keep(d, b.RequestID),
 	})
 }
 

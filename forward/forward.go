@@ -21,6 +21,11 @@ func (f *Forwarder) Forward(ctx context.Context, b *event.Batch, r *Receipt, whi
 	if len(g.order) == 0 {
 		return nil, nil
 	}
+	in := intake{batch: b, receipt: r, newlines: g.newlines}
+	if which == nil { // of stale events, which are rare, it is not charged again: they must find room
+		in.weight = requestWeight(b)
+		g.bytes += in.weight * int64(g.lanesUsed())
+	}
 	f.gate.RLock()
 	defer f.gate.RUnlock()
 	if err := f.admit(ctx, r, g); err != nil {
@@ -30,10 +35,11 @@ func (f *Forwarder) Forward(ctx context.Context, b *event.Batch, r *Receipt, whi
 	if !r.used {
 		r.batch, r.producer = b.ID, string(b.Producer)
 	}
-	in := intake{batch: b, receipt: r, due: time.Now().Add(f.linger(b.Ack)), newlines: g.newlines}
+	in.due = time.Now().Add(f.linger(b.Ack))
 	for p, l := range f.lanes {
 		if events := g.of(p); len(events) > 0 && !l.put(&in, events) {
 			stale = append(stale, events...)
+			f.budget.Release(in.weight)
 		}
 	}
 	if len(stale) > 0 {

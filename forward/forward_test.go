@@ -51,6 +51,9 @@ func mixed(producer, n, partitions int) *event.Batch {
 	rnd := rand.New(rand.NewPCG(uint64(producer), uint64(n)))
 	b := &event.Batch{ID: fmt.Sprintf("b%d-%d", producer, n), Ack: event.Level(1 + rnd.IntN(3)), TableVersion: 7, Arrived: int64(1000 + n),
 		Producer: fmt.Appendf(nil, "producer-%d", producer), TraceParent: fmt.Appendf(nil, "trace-%d-%d", producer, n)}
+	if n%2 == 0 {
+		b.TraceState, b.RequestID = fmt.Appendf(nil, "state-%d", n), fmt.Sprint("request-", producer)
+	}
 	for i := range eventsOfBatch {
 		e := event.Event{Slot: event.NoSlot, Child: event.NoSlot, Partition: int32(rnd.IntN(partitions))}
 		e.Data = fmt.Appendf(nil, "%d/%d/%d %0*d", producer, n, i, rnd.IntN(300), i)
@@ -123,10 +126,10 @@ func checkEvent(t *testing.T, got *consume.Event, b *event.Batch, want *event.Ev
 	for _, a := range want.Attrs {
 		attrs = append(attrs, consume.Attr(a))
 	}
-	format := "data %q key %q %v id %q slot %d child %d epoch %d time %d source %q trace %q attrs %q partition %d stream %s gateway %s"
-	g := fmt.Sprintf(format, got.Data, got.Key, got.HasKey, got.ID, got.Slot, got.Child, got.Epoch, got.Time, got.Source, got.TraceParent, got.Attrs,
+	format := "data %q key %q %v id %q slot %d child %d epoch %d time %d source %q trace %q %q request %q batch %q attrs %q partition %d stream %s gateway %s"
+	g := fmt.Sprintf(format, got.Data, got.Key, got.HasKey, got.ID, got.Slot, got.Child, got.Epoch, got.Time, got.Source, got.TraceParent, got.TraceState, got.RequestID, got.BatchID, got.Attrs,
 		got.Partition, got.Stream, got.Gateway)
-	w := fmt.Sprintf(format, want.Data, want.Key, want.HasKey, want.ID, want.Slot, want.Child, want.Epoch, when, b.Producer, b.TraceParent, attrs,
+	w := fmt.Sprintf(format, want.Data, want.Key, want.HasKey, want.ID, want.Slot, want.Child, want.Epoch, when, b.Producer, b.TraceParent, b.TraceState, b.RequestID, b.ID, attrs,
 		want.Partition, "web", "0011223344556677")
 	if g != w {
 		t.Fatalf("got  %s\nwant %s", g, w)
@@ -192,6 +195,33 @@ func TestBudgetIsAllOrNothing(t *testing.T) {
 	}
 	if got := len(data(t, m.sent())); got != 2 {
 		t.Errorf("%d events delivered, want 2", got)
+	}
+}
+
+// What a request says of itself is kept in each lane that gets events of it, and paid for.
+func TestWhatARequestSaysIsPaidFor(t *testing.T) {
+	limit := budget.New(1000)
+	f := start(t, config(2), &memory{}, Deps{Budget: limit})
+	b := batch(event.Delivered, "a", "b")
+	b.Producer = make([]byte, 600)
+	waitDelivered(t, forward(t, f, b)) // both in one lane
+	b.Events[1].Partition = 1
+	_, err := f.Forward(t.Context(), b, f.NewReceipt(), nil)
+	wantCode(t, err, event.Overloaded, "")
+
+	f.RaiseMinVersion(1, 9) // one lane takes its event, the other does not
+	b.Producer = make([]byte, 400)
+	r := f.NewReceipt()
+	if stale, err := f.Forward(t.Context(), b, r, nil); len(stale) != 1 || err != nil {
+		t.Fatalf("stale %v, %v", stale, err)
+	}
+	b.TableVersion = 9
+	if stale, err := f.Forward(t.Context(), b, r, []int32{1}); len(stale) != 0 || err != nil {
+		t.Fatalf("stale %v, %v", stale, err)
+	}
+	waitDelivered(t, r)
+	if limit.Held() != 0 {
+		t.Errorf("%d bytes held, want 0", limit.Held())
 	}
 }
 

@@ -56,6 +56,11 @@ func weightOf(b *event.Batch, which []int32) (bytes int64) {
 	return bytes
 }
 
+// requestWeight is what each lane is charged for that gets events of the request: what its metadata says of it.
+func requestWeight(b *event.Batch) int64 {
+	return int64(len(b.ID) + len(b.Producer) + len(b.TraceParent) + len(b.TraceState) + len(b.RequestID) + len(b.Chain))
+}
+
 // openFrame returns an empty frame for about n bytes of limit.
 func openFrame(n, limit int, framing wire.Framing, version uint64) *frame {
 	fr := frames.Get().(*frame)

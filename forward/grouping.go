@@ -63,6 +63,18 @@ func (g *grouping) add(e *event.Event, at int32) {
 	g.newlines = g.newlines || !g.lines && bytes.IndexByte(e.Data, '\n') >= 0
 }
 
+// lanesUsed is how many partitions get events.
+func (g *grouping) lanesUsed() (n int) {
+	before := int32(0)
+	for _, end := range g.ends {
+		if end > before {
+			n++
+		}
+		before = end
+	}
+	return n
+}
+
 // sort puts the counted events in order.
 func (g *grouping) sort() {
 	start := int32(0)

@@ -44,6 +44,7 @@ type intake struct {
 	receipt  *Receipt
 	due      time.Time // when the events are to be sealed at the latest
 	newlines bool      // some of the events contain '\n'
+	weight   int64     // what a lane is charged for the request, once
 }
 
 // newline tells whether the event contains '\n'.
@@ -74,12 +75,17 @@ func (l *lane) put(in *intake, which []int32) bool {
 	}
 	l.counts.accepted += uint64(len(which))
 	l.counts.open += len(which)
-	queued, due := len(l.queue), l.due
+	queued, due, request := len(l.queue), l.due, in.weight
 	for len(which) > 0 {
 		if l.open == nil {
 			l.begin(in, &in.batch.Events[which[0]])
 		}
 		n, held := l.open.fill(in, which, &l.f.cfg)
+		if n > 0 {
+			held += request
+			l.open.held += request
+			request = 0
+		}
 		l.counts.bytes += held
 		which = which[n:]
 		if len(which) > 0 || l.open.full(&l.f.cfg) {

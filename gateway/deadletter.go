@@ -70,7 +70,7 @@ func refuseLetters(b *event.Batch) {
 
 // entriesOf makes the entries for the letters of b, in their order.
 func entriesOf(b *event.Batch) *event.Batch {
-	entries := &event.Batch{ID: b.ID, Producer: b.Producer, TraceParent: b.TraceParent, Arrived: b.Arrived, Chain: b.Chain, Ack: b.Ack}
+	entries := &event.Batch{ID: b.ID, Producer: b.Producer, TraceParent: b.TraceParent, TraceState: b.TraceState, RequestID: b.RequestID, Arrived: b.Arrived, Chain: b.Chain, Ack: b.Ack}
 	for _, l := range b.Letters {
 		e := &b.Events[l.Index]
 		entries.Events = append(entries.Events, event.Event{

@@ -57,6 +57,7 @@ func row(e *consume.Event) admin.Row {
 	return admin.Row{
 		Gateway: e.Gateway, Number: e.Number, Partition: int32(e.Partition), Slot: e.Slot, Epoch: e.Epoch,
 		HasKey: e.HasKey, Key: slices.Clone(e.Key), ID: slices.Clone(e.ID), Time: e.Time, Attrs: attrs(e.Attrs), Data: slices.Clone(e.Data),
+		TraceParent: slices.Clone(e.TraceParent), TraceState: slices.Clone(e.TraceState), RequestID: slices.Clone(e.RequestID),
 	}
 }
 

@@ -168,7 +168,7 @@ func (p *plan) describe(b *event.Batch, r *request, now time.Time) {
 	b.Stream, b.ID, b.Arrived = p.name, newID(now), now.UnixNano()
 	b.Ack, b.Strict = p.ack, p.strict
 	b.Key, b.HasKey = p.key, p.hasKey
-	b.TraceParent = p.who.trace
+	b.TraceParent, b.TraceState, b.RequestID = p.who.trace, p.who.state, p.who.request
 	b.Headers = r.fields
 	b.Caller = p.caller
 	switch b.Producer = p.source; {
@@ -211,51 +211,4 @@ func (c *core) notAccepted(err error) *event.Problem {
 		return problem
 	}
 	return c.problem(err)
-}
-
-// identity is what names a request in logs and traces.
-type identity struct {
-	request string // X-Request-Id, the client's or made here; empty: not made yet
-	trace   []byte // traceparent, empty for none
-}
-
-// identify takes the client's X-Request-Id where it is one that can be logged; a traceparent that is malformed is none
-// (W3C Trace Context 3.2).
-func identify(fields []event.Attr) (who identity) {
-	for i := range fields {
-		switch f := &fields[i]; {
-		case string(f.Name) == "x-request-id" && who.request == "" && printable(f.Value):
-			who.request = string(f.Value)
-		case string(f.Name) == "traceparent" && traceable(f.Value):
-			who.trace = f.Value
-		}
-	}
-	return who
-}
-
-// maxRequestID is how long an X-Request-Id may be to be taken over.
-const maxRequestID = 128
-
-func printable(id []byte) bool {
-	for _, c := range id {
-		if c <= ' ' || c > '~' {
-			return false
-		}
-	}
-	return len(id) <= maxRequestID
-}
-
-// traceable reports whether v has the form version-trace-parent-flags in hexadecimal digits.
-func traceable(v []byte) bool {
-	const size = 55
-	if len(v) < size || v[2] != '-' || v[35] != '-' || v[52] != '-' || string(v[:2]) == "ff" {
-		return false
-	}
-	for i, c := range v[:size] {
-		digit := '0' <= c && c <= '9' || 'a' <= c && c <= 'f'
-		if !digit && i != 2 && i != 35 && i != 52 {
-			return false
-		}
-	}
-	return len(v) == size || string(v[:2]) != "00" && v[size] == '-'
 }

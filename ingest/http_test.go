@@ -279,7 +279,30 @@ func TestWhatTheBatchSays(t *testing.T) {
 	if want := "content-length=2"; !slices.Contains(names, want) || !slices.Contains(names, "a=b: c") || names[0] != "host=x" {
 		t.Errorf("headers %q", names)
 	}
+	var state, requestID string
+	s.accept = func(_ context.Context, b *event.Batch) error {
+		state, requestID = string(b.TraceState), b.RequestID
+		return nil
+	}
+	for _, c := range []struct {
+		header []string
+		state  string
+	}{
+		{[]string{"traceparent: " + trace, "tracestate: a=1,b=2", "tracestate: c=3"}, "a=1,b=2,c=3"},
+		{[]string{"traceparent: " + trace, "tracestate: " + strings.Repeat("x", 3000)}, ""},
+		{[]string{"traceparent: " + trace, "tracestate: a=\xff"}, ""},
+		{[]string{"tracestate: a=1"}, ""}, // W3C Trace Context 3.3: nothing without its traceparent
+	} {
+		r = g.post("1\n", append(c.header, ndjson, "X-Request-Id: r-2")...)
+		if state != c.state || r.Header.Get("Tracestate") != c.state || requestID != "r-2" {
+			t.Errorf("%q: tracestate %q, echoed %q, request %q", c.header, state, r.Header.Get("Tracestate"), requestID)
+		}
+	}
+	g.take()
 	r = g.post("1\n", ndjson, "traceparent: no", "X-Request-Id: a b")
+	if requestID != "" {
+		t.Errorf("an id that was made here is passed on: %q", requestID)
+	}
 	if all = g.take(); len(all) != 1 || all[0].trace != "" || all[0].hasKey || all[0].producer != "127.0.0.1" || len(r.Header.Get("X-Request-Id")) != 26 {
 		t.Errorf("stored %+v, header %v", all, r.Header)
 	}

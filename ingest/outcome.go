@@ -120,6 +120,7 @@ func refusedEvents(p *plan, b *event.Batch, d problem.Document) answer {
 func (a *answer) finish(who identity) {
 	a.add("X-Request-Id", who.request)
 	a.add("Traceparent", string(who.trace))
+	a.add("Tracestate", string(who.state))
 	if a.status == 429 || a.status == 503 || a.status == 207 && a.retry > 0 {
 		a.add("Retry-After", retryAfter(a.retry))
 	}

@@ -38,6 +38,9 @@ type Event struct {
 
 	Source      []byte // the producer
 	TraceParent []byte // W3C traceparent of the request, empty for none
+	TraceState  []byte // W3C tracestate of the request, empty for none
+	RequestID   []byte // X-Request-Id of the request, empty when the client sent none; clients repeat it
+	BatchID     []byte // batch_id of the answer
 	// Attrs are CloudEvents attributes other than the id. With one called content-type among them, Data is the whole event in
 	// the JSON format of CloudEvents; without it Data is the event's data alone.
 	Attrs []Attr

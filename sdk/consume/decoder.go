@@ -129,6 +129,7 @@ func (d *decoder) event(i int, request *wire.Request) Event {
 	}
 	if request != nil {
 		e.Time, e.Source, e.TraceParent = request.Time, request.Source, request.TraceParent
+		e.TraceState, e.RequestID, e.BatchID = request.TraceState, request.ClientID, request.ID
 	}
 	if len(m.Times) > 0 && m.Times[i] != 0 {
 		e.Time = m.Times[i]

@@ -24,6 +24,8 @@ func AppendMeta(dst []byte, m *Meta, raw []byte) []byte {
 	dst = appendRequests(dst, m.Requests)
 	dst = appendEventColumns(dst, m)
 	dst = appendAfter(dst, m)
+	dst = appendRequestTexts(dst, colTraceState, m.Requests, func(r *Request) []byte { return r.TraceState })
+	dst = appendRequestTexts(dst, colClientID, m.Requests, func(r *Request) []byte { return r.ClientID })
 	sum := crc32.Checksum(dst[begin:], castagnoli)
 	dst, start := openColumn(dst, colSum)
 	return closeColumn(binary.LittleEndian.AppendUint32(dst, sum), start)
@@ -123,6 +125,10 @@ func (m *Meta) parseColumn(id uint64, r *reader) {
 		m.parseAttrs(r)
 	case colAfter:
 		m.parseAfter(r)
+	case colTraceState:
+		m.parseRequestTexts(r, func(to *Request, text []byte) { to.TraceState = text })
+	case colClientID:
+		m.parseRequestTexts(r, func(to *Request, text []byte) { to.ClientID = text })
 	default:
 		return
 	}

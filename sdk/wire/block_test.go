@@ -30,9 +30,9 @@ func full() (m *Meta, raw []byte) {
 		Epochs:     []SlotEpoch{{16385, math.MaxUint32}, {1000, 1}, {0, 3}, {math.MaxInt32, 0}},
 		Requests: []Request{
 			{Count: 2, Time: 1767225600_123456789, ID: []byte("01JZ"), Source: []byte("10.1.1.1"), Chain: []byte("sha256:00"),
-				TraceParent: []byte("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")},
+				TraceParent: []byte("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"), TraceState: []byte("a=1,b=2")},
 			{Count: 0, Time: math.MinInt64, ID: []byte("01JZ"), TraceParent: []byte("00-0AF7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")},
-			{Count: 4, Time: math.MaxInt64, Source: []byte("me")},
+			{Count: 4, Time: math.MaxInt64, Source: []byte("me"), ClientID: []byte("r-1")},
 		},
 		IDs:   [][]byte{nil, []byte("a"), {}, nil, []byte("b"), nil},
 		Times: []int64{0, 1767225600_000000000, 1767225600_250000000, math.MinInt64, 0, math.MaxInt64},
@@ -163,7 +163,7 @@ func seal(block []byte) []byte {
 
 func TestParseMetaSkipsUnknownColumns(t *testing.T) {
 	var m Meta
-	if err := ParseMeta(columns(12, "what", 63, ""), &m); err != nil || m.Partition != 7 {
+	if err := ParseMeta(columns(20, "what", 63, ""), &m); err != nil || m.Partition != 7 {
 		t.Error(err, m.Partition)
 	}
 }

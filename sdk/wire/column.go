@@ -22,6 +22,8 @@ const (
 	colTimes      = 9  // the unit in nanoseconds, then per event, see appendTimes
 	colAttrs      = 10 // per event: their count, then of each two texts
 	colAfter      = 11 // per predecessor: partition, number, text
+	colTraceState = 12 // per request: text; absent when all are empty
+	colClientID   = 13 // likewise
 	colSum        = 64 // CRC-32C (Castagnoli), little endian; leaves room for columns to come
 )
 

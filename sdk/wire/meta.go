@@ -57,6 +57,8 @@ type Request struct {
 	Time        int64  // arrival, unix nanoseconds
 	ID          []byte // batch_id of the answer
 	TraceParent []byte // W3C traceparent, empty for none
+	TraceState  []byte // W3C tracestate, likewise
+	ClientID    []byte // X-Request-Id as the client sent it, empty for none
 	Chain       []byte // digest of the plugin chain, empty for none
 	Source      []byte // the producer
 }

@@ -79,6 +79,33 @@ func (m *Meta) parseRequests(r *reader) {
 	}
 }
 
+// appendRequestTexts appends a column of what few requests have.
+func appendRequestTexts(dst []byte, id uint64, requests []Request, of func(*Request) []byte) []byte {
+	some := false
+	for i := range requests {
+		some = some || len(of(&requests[i])) > 0
+	}
+	if !some {
+		return dst
+	}
+	dst, start := openColumn(dst, id)
+	var prev []byte
+	for i := range requests {
+		text := of(&requests[i])
+		dst = appendText(dst, text, prev)
+		prev = text
+	}
+	return closeColumn(dst, start)
+}
+
+func (m *Meta) parseRequestTexts(r *reader, set func(*Request, []byte)) {
+	var prev []byte
+	for i := range m.Requests {
+		prev = r.text(prev)
+		set(&m.Requests[i], prev)
+	}
+}
+
 func countRequests(requests []Request) (n uint64) {
 	for i := range requests {
 		n += uint64(requests[i].Count)
