@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headgate-io/headgate/admin"
 	"github.com/headgate-io/headgate/event"
 )
 
@@ -238,5 +239,37 @@ func TestDeadLettersTakePartInNoWindow(t *testing.T) {
 	letters := in.rows("s" + event.DeadLetterSuffix)
 	if len(letters) != 2 || string(letters[0].ID) != "7" {
 		t.Errorf("%+v", letters)
+	}
+}
+
+// A01: the plugin drops the only event, rejects it, traps on it.
+func TestA01DroppedRejectedAndFailedEvents(t *testing.T) {
+	in := start(t, zero(t))
+	defer in.end()
+	in.want(200, "", "s", "{}\n")
+	in.scriptedPlugin("s", "script")
+	activation := admin.Activation{Plugin: "script", OnError: "reject"}
+	if _, err := in.Activate(t.Context(), "s", activation); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		body   string
+		status int
+		part   string
+	}{
+		{"drop", 200, `"accepted":0,"filtered":1,"rejected":0,"duplicates":0,"deadlettered":0`},
+		{"reject", 422, `"code":"plugin_rejected"`},
+		{"trap", 422, `"code":"plugin_failed"`},
+	} {
+		resp, doc := in.once("s/events", c.body, "Content-Type", "text/plain")
+		if resp.StatusCode != c.status || !strings.Contains(doc, c.part) || c.status == 422 && !strings.Contains(doc, `"retryable":false`) {
+			t.Errorf("%s: %d %s, want %d with %s", c.body, resp.StatusCode, doc, c.status, c.part)
+		}
+	}
+	if rows := in.rows("s"); len(rows) != 1 || string(rows[0].Data) != "{}" {
+		t.Errorf("stored %+v", rows)
+	}
+	if rows := in.rows("s" + event.DeadLetterSuffix); len(rows) != 0 {
+		t.Errorf("set aside %+v", rows)
 	}
 }
