@@ -36,9 +36,9 @@ func (b *BackendConfig) problem(name string) error {
 	case b.JetStream != nil && b.Webhook != nil:
 		return fmt.Errorf("set jetstream or webhook, not both")
 	case b.JetStream != nil:
-		return b.JetStream.problem(name)
+		return settings.At("jetstream", b.JetStream.problem(name))
 	case b.Webhook != nil:
-		return webhook.CheckNodes(b.Webhook.Nodes)
+		return settings.At("webhook.nodes", webhook.CheckNodes(b.Webhook.Nodes))
 	}
 	return fmt.Errorf("set jetstream or webhook")
 }

@@ -42,22 +42,22 @@ const (
 // problem returns what is wrong with the definition of the backend called name.
 func (c *JetStreamConfig) problem(name string) error {
 	r := c.Retention
-	full := oneOf(r.Full, "", "refuse", "oldest")
-	if full != nil {
-		full = fmt.Errorf("retention.full: %w", full)
+	check := func(path string, ok bool, format string, args ...any) error {
+		return settings.At(path, mustBe(ok, format, args...))
 	}
 	all := errors.Join(
-		mustBe(r.Age == 0 || time.Duration(r.Age) >= time.Second, "retention.age: must be at least 1s"), full,
-		mustBe(r.Full != "oldest" || c.Embedded || c.MaxBytes > 0, "retention.full: oldest needs max_bytes, or nothing is ever full"))
+		check("replicas", c.Replicas >= 0 && c.Replicas <= maxReplicas, "must be 1 to %d, got %d", maxReplicas, c.Replicas),
+		check("streams", c.Streams >= 0 && c.Streams <= maxSpread, "must be 1 to %d, got %d", maxSpread, c.Streams),
+		check("retention.age", r.Age == 0 || time.Duration(r.Age) >= time.Second, "must be at least 1s"),
+		settings.At("retention.full", oneOf(r.Full, "", "refuse", "oldest")),
+		check("retention.full", r.Full != "oldest" || c.Embedded || c.MaxBytes > 0, "oldest needs max_bytes, or nothing is ever full"))
 	if c.URL == "" {
 		return errors.Join(all,
 			mustBe(c.Embedded && name == LocalBackend, "set url, or embedded: true under the name %q", LocalBackend),
 			mustBe(c.Creds == "" && c.Replicas <= 1 && c.Streams <= 1, "creds, replicas and streams are for an external server: set url"))
 	}
 	return errors.Join(all, jetstream.Address{URL: c.URL}.Check(),
-		mustBe(!c.Embedded && name != LocalBackend, "set url or embedded, not both; %q is always the embedded one", LocalBackend),
-		mustBe(c.Replicas >= 0 && c.Replicas <= maxReplicas, "replicas: must be 1 to %d, got %d", maxReplicas, c.Replicas),
-		mustBe(c.Streams >= 0 && c.Streams <= maxSpread, "streams: must be 1 to %d, got %d", maxSpread, c.Streams))
+		mustBe(!c.Embedded && name != LocalBackend, "set url or embedded, not both; %q is always the embedded one", LocalBackend))
 }
 
 // bus is a JetStream server that streams are delivered to, with what is needed to write, read and look after it.

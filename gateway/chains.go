@@ -189,9 +189,16 @@ func (g *Gateway) loadStep(ctx context.Context, a *activation) (plugins.Step, er
 	return plugins.Step{Name: a.Plugin, Module: module, Config: a.Config, OnError: policy}, nil
 }
 
+// maxKey is how many bytes a partition key may have, whoever sets it.
+const maxKey = 1 << 10
+
 // parseOnError reads reject, deadletter, pass or default_key=KEY; empty leaves it to the kind of plugin.
+// Errors are an *event.Problem.
 func parseOnError(text string) (plugins.Policy, error) {
 	word, key, _ := strings.Cut(text, "=")
+	if len(key) > maxKey {
+		return plugins.Policy{}, event.Problemf(event.BadConfiguration, "on_error: the key has %d bytes, the limit is %d", len(key), maxKey)
+	}
 	return plugins.ParsePolicy(word, key)
 }
 

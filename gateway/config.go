@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/headgate-io/headgate/ingest"
@@ -113,27 +115,36 @@ func Load(src Sources) (cfg Config, warnings []string, err error) {
 			return cfg, nil, fmt.Errorf("%s: %w", src.File, err)
 		}
 	}
+	var all []error
 	reserved := []string{"HEADGATE_URL", "HEADGATE_ADMIN_URL", "HEADGATE_QUIC_URL", "HEADGATE_CONFIG", "HEADGATE_TOKEN"}
 	warnings, err = tree.Environment(src.Environ, "HEADGATE_", Config{}, reserved...)
-	if err != nil {
-		return cfg, warnings, err
-	}
+	all = append(all, err)
 	for _, arg := range src.Set {
 		if err := tree.SetArgument(arg); err != nil {
-			return cfg, warnings, fmt.Errorf("--set: %w", err)
+			all = append(all, fmt.Errorf("--set: %w", err))
 		}
 	}
+	embed(tree)
 	cfg = DefaultConfig()
-	if err := tree.Decode(&cfg); err != nil {
-		return cfg, warnings, err
-	}
+	failed := tree.Decode(&cfg)
 	for name, s := range cfg.Streams {
 		cfg.Streams[name] = s.withDefaults()
 	}
-	if err := cfg.Validate(); err != nil {
+	all = append(all, failed, settings.Except(cfg.Validate(), failed))
+	if err := errors.Join(all...); err != nil {
 		return cfg, warnings, err
 	}
 	return cfg, append(warnings, cfg.authWarnings()...), nil
+}
+
+// embed lets settings of the backend that is there without being configured stand alone: that it is embedded need not be
+// said again.
+func embed(tree settings.Tree) {
+	backends, _ := tree["backends"].(map[string]any)
+	local, _ := backends[LocalBackend].(map[string]any)
+	if js, ok := local["jetstream"].(map[string]any); ok && js["url"] == nil && js["embedded"] == nil {
+		js["embedded"] = true
+	}
 }
 
 // Validate returns every contradiction and value out of bounds, one a line, each with its path.
@@ -141,7 +152,7 @@ func (c *Config) Validate() error {
 	var all []error
 	add := func(path string, err error) {
 		if err != nil {
-			all = append(all, fmt.Errorf("%s: %w", path, err))
+			all = append(all, settings.At(path, err))
 		}
 	}
 	add("data", mustBe(c.Data != "", "must name a folder"))
@@ -152,9 +163,11 @@ func (c *Config) Validate() error {
 	add("http.tls", c.HTTP.TLS.problem())
 	add("http.cors", c.HTTP.CORS.problem())
 	add("http.listen", mustBe(c.HTTP.Listen != ingest.Nowhere || c.HTTP.TLS.on(), "none, and http.tls is not set: there would be no way in"))
-	add("http.request_timeout", mustBe(c.HTTP.RequestTimeout > 0, "must be more than 0"))
 	add("idempotency.window", mustBe(c.Idempotency.Window >= settings.Duration(time.Second), "must be at least 1s, got %s", time.Duration(c.Idempotency.Window)))
 	add("idempotency.keys", mustBe(c.Idempotency.Keys >= 1 && c.Idempotency.Keys <= 10_000_000, "must be 1 to 10000000, got %d", c.Idempotency.Keys))
+	add("http", c.HTTP.problem())
+	add("admin.listen", address(c.Admin.Listen))
+	add("drain.timeout", mustBe(c.Drain.Timeout > 0, "must be more than 0; a second signal stops at once"))
 	add("streams", mustBe(len(c.Streams) <= maxStreams, "at most %d, got %d", maxStreams, len(c.Streams)))
 	for _, name := range slices.Sorted(maps.Keys(c.Backends)) {
 		b := c.Backends[name]
@@ -164,9 +177,7 @@ func (c *Config) Validate() error {
 	for _, name := range slices.Sorted(maps.Keys(c.Streams)) {
 		s := c.Streams[name]
 		add("streams."+name, mustBe(validName(name), "not a stream name; use a-z, 0-9, _ and -, at most 63"))
-		for _, err := range append(s.problems(), c.knowsBackend(s.Backend)) {
-			add("streams."+name, err)
-		}
+		add("streams."+name, errors.Join(s.problem(), c.knowsBackend(s.Backend)))
 	}
 	_, err := c.loadTokens()
 	return errors.Join(append(append(all, err), c.rateProblems()...)...)
@@ -176,9 +187,30 @@ func (c *Config) Validate() error {
 func (c *Config) knowsBackend(name string) error {
 	valid := append(slices.Sorted(maps.Keys(c.Backends)), LocalBackend)
 	if err := oneOf(name, valid...); err != nil {
-		return fmt.Errorf("backend: %w", err)
+		return settings.At("backend", err)
 	}
 	return nil
+}
+
+// problem returns what is wrong with the listener.
+func (h *HTTPConfig) problem() error {
+	positive := func(name string, d settings.Duration) error {
+		return settings.At(name, mustBe(d > 0, "must be more than 0"))
+	}
+	return errors.Join(settings.At("listen", address(h.Listen)),
+		positive("read_timeout", h.ReadTimeout), positive("idle_timeout", h.IdleTimeout), positive("request_timeout", h.RequestTimeout),
+		settings.At("max_connections", mustBe(h.MaxConnections >= 1, "must be at least 1, got %d", h.MaxConnections)),
+		settings.At("max_connections_per_address", mustBe(h.MaxConnectionsPerAddress >= 0, "must be 0 for no limit, or more, got %d", h.MaxConnectionsPerAddress)),
+		settings.At("max_requests_per_connection", mustBe(h.MaxRequestsPerConnection >= 0, "must be 0 for no limit, or more, got %d", h.MaxRequestsPerConnection)))
+}
+
+// address refuses what cannot be listened on.
+func address(listen string) error {
+	_, port, err := net.SplitHostPort(listen)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	return mustBe(err == nil, "%q is no address; write HOST:PORT, like 127.0.0.1:8080 or :8080 for all interfaces", listen)
 }
 
 // autoCreate says whether a request may make a stream.

@@ -65,18 +65,18 @@ func TestLoadNamesWhatIsWrong(t *testing.T) {
 	for doc, want := range map[string]string{
 		"htpp: {}":                                          `htpp: unknown setting; did you mean "http"?`,
 		"streams: {Web: {}}":                                `streams.Web: not a stream name`,
-		"streams: {web: {codec: rar}}":                      `streams.web: codec: `,
+		"streams: {web: {codec: rar}}":                      `streams.web.codec: `,
 		"streams: {web: {partitions: 0.5}}":                 `partitions`,
-		"streams: {web: {partitions: 1000}}":                `streams.web: partitions: must be 1 to 256, got 1000`,
-		"streams: {web: {ack: {default: fast}}}":            `streams.web: ack: `,
+		"streams: {web: {partitions: 1000}}":                `streams.web.partitions: must be 1 to 256, got 1000`,
+		"streams: {web: {ack: {default: fast}}}":            `streams.web.ack: `,
 		"streams: {web: {ack: {min: delivered}}}":           `default durable must lie between`,
-		"streams: {web: {key: {json: remote_ip}}}":          `streams.web: key.json: `,
-		"streams: {web: {key: {json: /a, header: b}}}":      `streams.web: key: set one of json, header and ce`,
-		"streams: {web: {limits: {event: 8MiB}}}":           `streams.web: limits.event: must leave 64KiB`,
+		"streams: {web: {key: {json: remote_ip}}}":          `streams.web.key.json: `,
+		"streams: {web: {key: {json: /a, header: b}}}":      `streams.web.key: set one of json, header and ce`,
+		"streams: {web: {limits: {event: 8MiB}}}":           `streams.web.limits.event: must leave 64KiB`,
 		"streams: {web: {linger: {waiting: soon}}}":         `"soon" is not a duration`,
 		"memory: 1KiB":                                      `memory: must be at least 16MiB`,
-		"streams: {web: {plugins: [{name: A}]}}":            `streams.web: plugins.0.name: "A" is not a plugin name`,
-		"streams: {web: {backend: lake}}":                   `streams.web: backend: must be one of`,
+		"streams: {web: {plugins: [{name: A}]}}":            `streams.web.plugins.0.name: "A" is not a plugin name`,
+		"streams: {web: {backend: lake}}":                   `streams.web.backend: must be one of`,
 		"http: {listen: x, listen: y}":                      `parse YAML`,
 		"streams: {web: {frame: {bytes: 5GiB}}}\nmemory: 1": `memory: must be at least`,
 	} {
@@ -84,6 +84,56 @@ func TestLoadNamesWhatIsWrong(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s:\n got %v\nwant %s", doc, err, want)
 		}
+	}
+}
+
+// TestEverythingWrongIsNamedAtOnce: a value that cannot be read hides neither unknown settings nor what is out of bounds.
+func TestEverythingWrongIsNamedAtOnce(t *testing.T) {
+	_, err := load(t, `
+htpp: {}
+memory: many
+http: {listen: "8080", max_connections: 0, read_timeout: soon, idle_timeout: 0s, lisden: x}
+admin: {listen: "localhost:http:1"}
+drain: {timeout: 0s}
+streams:
+  web:
+    partitions: lots
+    codec: rar
+    limits: {event: [1], body: 0.5KiB, inflated: 2GiB, dpeth: 3}
+    plugins: [{name: 7, on_error: shrug, conifg: {}}, {name: A, on_error: "default_key=`+strings.Repeat("k", 1025)+`"}]
+  app: 5
+backends:
+  bus: {jetstream: {url: 7, replicas: 9, retention: {full: never}}}
+  lake: {webhook: {nodes: ["ftp://x"], timeout: -1ms}}
+`, "nonsense", "http.max_requests_per_connection=-1")
+	if err == nil {
+		t.Fatal("it was taken")
+	}
+	for _, want := range []string{
+		"--set: ", "htpp: unknown", "memory: \"many\"", "http.listen: \"8080\" is no address", "http.max_connections: must", "http.read_timeout: \"soon\"",
+		"http.idle_timeout: must", "http.lisden: unknown", "http.max_requests_per_connection: must", "admin.listen: ", "drain.timeout: must",
+		"streams.web.partitions: \"lots\"", "streams.web.codec: ", "streams.web.limits.event: ", "streams.web.limits.inflated: must",
+		"streams.web.limits.dpeth: unknown", "streams.web.plugins.0.name: ", "streams.web.plugins.0.on_error: on_error \"shrug\"",
+		"streams.web.plugins.0.conifg: unknown", "streams.web.plugins.1.name: ", "streams.web.plugins.1.on_error: on_error: the key has 1025 bytes",
+		"streams.app: ", "backends.bus.jetstream.url: ", "backends.bus.jetstream.replicas: must", "backends.bus.jetstream.retention.full: must",
+		"backends.lake.webhook.nodes: ", "backends.lake.webhook.timeout: ",
+	} {
+		if n := strings.Count("\n"+err.Error(), "\n"+want); n != 1 {
+			t.Errorf("%d times %s", n, want)
+		}
+	}
+	if t.Failed() || strings.Count(err.Error(), "\n")+1 != 27 {
+		t.Errorf("%d lines:\n%v", strings.Count(err.Error(), "\n")+1, err)
+	}
+}
+
+func TestSettingsOfTheEmbeddedBackendStandAlone(t *testing.T) {
+	cfg, err := load(t, "", "backends.local.jetstream.max_bytes=32MiB")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if local := cfg.Backends[LocalBackend].JetStream; !local.Embedded || local.MaxBytes != 32<<20 {
+		t.Errorf("%+v", local)
 	}
 }
 

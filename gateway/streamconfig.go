@@ -160,13 +160,10 @@ func or[T int | settings.Bytes | settings.Duration](p *T, v T) {
 	}
 }
 
-// problems returns what is wrong with a definition that has its defaults, each with its path in the stream.
-func (s *StreamConfig) problems() (all []error) {
-	add := func(path string, err error) {
-		if err != nil {
-			all = append(all, fmt.Errorf("%s: %w", path, err))
-		}
-	}
+// problem returns what is wrong with a definition that has its defaults, joined, each with its path in the stream.
+func (s *StreamConfig) problem() error {
+	var all []error
+	add := func(path string, err error) { all = append(all, settings.At(path, err)) }
 	add("key", s.Key.problem())
 	add("key.header", mustBe(!strings.EqualFold(s.Key.Header, "authorization"), "must not be a header with credentials"))
 	if _, err := jsonscan.ParsePointer(s.Key.JSON); err != nil {
@@ -190,16 +187,20 @@ func (s *StreamConfig) problems() (all []error) {
 	add("limits.depth", mustBe(s.Limits.Depth >= 1 && s.Limits.Depth <= 1000, "must be 1 to 1000, got %d", s.Limits.Depth))
 	add("rate", s.Rate.problem())
 	for i, p := range s.Plugins {
-		add(fmt.Sprintf("plugins.%d.name", i), mustBe(validName(p.Name), "%q is not a plugin name", p.Name))
+		at := fmt.Sprintf("plugins.%d", i)
+		add(at+".name", mustBe(validName(p.Name), "%q is not a plugin name", p.Name))
+		if _, err := parseOnError(p.OnError); err != nil {
+			add(at+".on_error", errors.New(detail(err)))
+		}
 	}
-	return all
+	return errors.Join(all...)
 }
 
 func (k *KeyConfig) problem() error {
 	if k.JSON != "" && k.Header != "" || k.CE != "" && k.JSON+k.Header != "" {
 		return errors.New("set one of json, header and ce")
 	}
-	return mustBe(k.CE == "" || cloudevents.ValidName(k.CE), "ce: %q is not a CloudEvents attribute: they consist of a-z and 0-9", k.CE)
+	return settings.At("ce", mustBe(k.CE == "" || cloudevents.ValidName(k.CE), "%q is not a CloudEvents attribute: they consist of a-z and 0-9", k.CE))
 }
 
 func (a *AckConfig) problem() error {
@@ -219,11 +220,9 @@ func parseStream(doc []byte) (StreamConfig, error) {
 		return StreamConfig{}, err
 	}
 	var s StreamConfig
-	if err := tree.Decode(&s); err != nil {
-		return StreamConfig{}, err
-	}
+	failed := tree.Decode(&s)
 	s = s.withDefaults()
-	return s, errors.Join(s.problems()...)
+	return s, errors.Join(failed, settings.Except(s.problem(), failed))
 }
 
 // document is the definition as JSON, the inverse of parseStream.

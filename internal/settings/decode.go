@@ -16,26 +16,42 @@ import (
 // tag is the struct tag that names a setting, so that the same struct serves YAML, JSON and --set.
 const tag = "json"
 
-// Decode fills the struct that into points to from t. Every unknown key, every value of the wrong kind is an error of
-// its own in the joined result, named by its path.
+// Decode fills the struct that into points to from t. Every unknown key, every value of the wrong kind is a *PathError of
+// its own in the joined result; everything else is filled in all the same, so that it can be looked at.
 func (t Tree) Decode(into any) error {
+	var problems []error
+	for rest := t.clone(); ; {
+		unknown, failed := rest.decode(into)
+		problems = append(problems, failed...)
+		again := false
+		for _, err := range failed {
+			if pe, ok := err.(*PathError); ok && rest.remove(pe.Path) {
+				again = true // what the library did not reach because of it
+			}
+		}
+		if !again {
+			return errors.Join(append(problems, unknown...)...)
+		}
+	}
+}
+
+func (t Tree) decode(into any) (unknown, failed []error) {
 	var seen mapstructure.Metadata
 	d, err := mapstructure.NewDecoder(&mapstructure.DecoderConfig{
 		Result: into, TagName: tag, Metadata: &seen, MatchName: func(key, field string) bool { return key == field },
 		DecodeHook: mapstructure.ComposeDecodeHookFunc(scalarToText, mapstructure.TextUnmarshallerHookFunc()),
 	})
 	if err != nil {
-		return err
+		return nil, []error{err}
 	}
-	var problems []error
 	if err := d.Decode(map[string]any(t)); err != nil {
-		problems = append(problems, flatten(err)...)
+		failed = flatten(err)
 	}
 	for _, key := range seen.Unused {
 		path := dotted(key)
-		problems = append(problems, fmt.Errorf("%s: unknown setting%s", path, nearest(last(path), siblings(into, path))))
+		unknown = append(unknown, &PathError{path, fmt.Errorf("unknown setting%s", nearest(last(path), siblings(into, path)))})
 	}
-	return errors.Join(problems...)
+	return unknown, failed
 }
 
 // scalarToText lets a number or boolean reach a type that reads itself from text: `partitions: 16`.
@@ -54,20 +70,20 @@ var quotedPath = regexp.MustCompile(`^'([^']*)' ?`)
 
 // flatten takes the library's joined errors apart and puts the path in front of each.
 func flatten(err error) (all []error) {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, e := range joined.Unwrap() {
+	if joined := leaves(err); len(joined) != 1 || joined[0] != err {
+		for _, e := range joined {
 			all = append(all, flatten(e)...)
 		}
 		return all
 	}
 	if de, ok := errors.AsType[*mapstructure.DecodeError](err); ok {
 		if inner := de.Unwrap(); inner != nil {
-			return []error{fmt.Errorf("%s: %s", dotted(de.Name()), reason(inner))}
+			return []error{&PathError{dotted(de.Name()), errors.New(reason(inner))}}
 		}
 	}
 	text := err.Error()
 	if m := quotedPath.FindStringSubmatch(text); m != nil {
-		text = dotted(m[1]) + ": " + strings.TrimPrefix(text, m[0])
+		return []error{&PathError{dotted(m[1]), errors.New(strings.TrimPrefix(text, m[0]))}}
 	}
 	return []error{errors.New(text)}
 }

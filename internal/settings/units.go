@@ -63,6 +63,9 @@ func (d *Duration) UnmarshalText(text []byte) error {
 		}
 	}
 	v, err := time.ParseDuration(rest)
+	if err == nil && v < 0 && whole == 0 {
+		return fmt.Errorf("%q is less than nothing; write for example 10ms, 30s, 5m or 7d", text)
+	}
 	if err != nil || v < 0 || v+whole < 0 {
 		return notDuration(text)
 	}
