@@ -11,8 +11,9 @@ import (
 )
 
 // Metrics are the figures of all forwarders of a process. Those about lanes are read when they are asked for, each
-// lane's at one moment: per stream, headgate_partition_events_total summed over partitions is
-// headgate_lane_events summed over states plus what is delivered, refused and abandoned.
+// lane's at one moment: per stream, headgate_accepted_events_total, like
+// headgate_partition_events_total summed over partitions, is headgate_lane_events summed over states plus what is delivered,
+// refused and abandoned.
 type Metrics struct {
 	errors    *prometheus.CounterVec
 	frameSize prometheus.Histogram
@@ -67,12 +68,13 @@ var (
 	delivered       = desc("headgate_delivered_events_total", "Events that the backend confirmed.")
 	refusedEvents   = desc("headgate_refused_events_total", "Events that the backend refused for good; they are in the dead letter, or their requests were told.")
 	abandonedEvents = desc("headgate_abandoned_events_total", "Events given up on by a hard stop.")
+	acceptedEvents  = desc("headgate_accepted_events_total", "Events that entered the lanes: at any moment those in the lanes, delivered, refused and abandoned.")
 	partitionEvents = desc("headgate_partition_events_total", "Events that entered the lane of the partition.", "partition")
 )
 
 // Describe is for the registry.
 func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{laneBytes, laneEvents, inflight, delivered, refusedEvents, abandonedEvents, partitionEvents} {
+	for _, d := range []*prometheus.Desc{laneBytes, laneEvents, inflight, delivered, refusedEvents, abandonedEvents, acceptedEvents, partitionEvents} {
 		ch <- d
 	}
 }
@@ -109,6 +111,7 @@ func (f *Forwarder) collect(ch chan<- prometheus.Metric) {
 	gauge(laneEvents, float64(sum.sealed), "sealed")
 	gauge(laneEvents, float64(sum.inflight), "inflight")
 	gauge(inflight, float64(runs))
+	counter(acceptedEvents, sum.accepted)
 	counter(delivered, sum.delivered)
 	counter(refusedEvents, sum.refused)
 	counter(abandonedEvents, sum.abandoned)

@@ -47,6 +47,9 @@ func addUp(t *testing.T, reg *prometheus.Registry, accepted int) {
 	for _, name := range families {
 		sum += gathered(t, reg, name)
 	}
+	if came := gathered(t, reg, "headgate_accepted_events_total"); came != float64(accepted) || sum != came {
+		t.Errorf("%d accepted: the stream says %v, lanes and what left them %v", accepted, came, sum)
+	}
 	if came := gathered(t, reg, "headgate_partition_events_total"); came != float64(accepted) || sum != came {
 		t.Errorf("%d accepted: partitions say %v, lanes and what left them %v", accepted, came, sum)
 	}

@@ -50,6 +50,9 @@ func (g *Gateway) newParts() (err error) {
 	if err = g.openCertificate(); err != nil {
 		return err
 	}
+	for _, digest := range g.host.Kept() {
+		g.forget(context.Background(), digest)
+	}
 	h := g.cfg.HTTP
 	g.ingest, err = ingest.New(ingest.Config{
 		Listen: h.Listen, TLSListen: h.TLS.Listen, TLS: g.secure(), Origins: h.CORS.Origins,

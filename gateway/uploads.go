@@ -77,6 +77,7 @@ func (g *Gateway) Upload(ctx context.Context, name string, wasm []byte) (admin.V
 		return admin.Version{}, false, asProblem("check the module", err)
 	}
 	if !report.OK() {
+		g.forget(ctx, report.Digest)
 		return shownReport(name, report), false, nil
 	}
 	doc, err := json.Marshal(report)
@@ -102,10 +103,34 @@ func (g *Gateway) DeletePlugin(ctx context.Context, name, digest string) error {
 	if used := g.users(name, digest); len(used) > 0 {
 		return event.Problemf(event.PluginInUse, "plugin %s is active in %s; deactivate it there first", name, strings.Join(used, ", "))
 	}
-	if digest == "" {
-		return pluginProblem(name, g.store.Plugins.Remove(ctx, name))
+	p, err := g.store.Plugins.Read(ctx, name)
+	switch {
+	case err != nil:
+	case digest == "":
+		err = g.store.Plugins.Remove(ctx, name)
+	default:
+		err = g.store.Plugins.RemoveVersion(ctx, name, digest)
 	}
-	return pluginProblem(name, g.store.Plugins.RemoveVersion(ctx, name, digest))
+	if err != nil {
+		return pluginProblem(name, err)
+	}
+	for _, v := range p.Versions {
+		if digest == "" || v.Digest == digest {
+			g.forget(ctx, v.Digest)
+		}
+	}
+	return nil
+}
+
+// forget removes the compiled form of a module that no plugin has any more. A failure costs space only.
+func (g *Gateway) forget(ctx context.Context, digest string) {
+	_, err := g.store.Plugins.Module(ctx, digest)
+	if errors.Is(err, control.ErrNotFound) {
+		err = g.host.Forget(digest)
+	}
+	if err != nil {
+		g.log.Warn("the compiled form of a deleted plugin stays", "digest", digest, "err", err)
+	}
 }
 
 // users returns the streams in which a plugin (in that version; any with "") is active.

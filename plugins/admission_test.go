@@ -92,6 +92,7 @@ func TestL01L16Refused(t *testing.T) {
 		{"hg_alloc has no memory", withFunction(ok, fnAlloc, wasmFunction{"ii:i", 0, i32(0)}).bytes(), codeInit, "hg_alloc"},
 		{"hg_alloc points behind the memory", withFunction(ok, fnAlloc, wasmFunction{"ii:i", 0, i32(-16)}).bytes(), codeInit, "not an aligned region"},
 		{"hg_alloc is not aligned", withFunction(ok, fnAlloc, wasmFunction{"ii:i", 0, i32(8)}).bytes(), codeInit, "not an aligned region"},
+		{"hg_alloc returns the same region twice", withMemory(withFunction(ok, fnAlloc, wasmFunction{"ii:i", 0, i32(16)}), "\x00"+leb(8)).bytes(), codeInit, "overlaps the region"},
 		{"exit in _initialize", withFunction(exporting(ok, wasmExport{abi.ExportInitialize, kindFunction, fnDeep}), fnDeep,
 			wasmFunction{":", 0, i32(7) + call(fnExit)}).bytes(), codeInit, "exited with code 7"},
 	}

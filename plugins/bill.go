@@ -14,7 +14,7 @@ type bill struct {
 	calls        atomic.Int64
 	nanoseconds  atomic.Int64 // in calls; a guest computes and never waits, so this is its CPU time, too
 	memory       atomic.Int64 // largest an instance ever was, bytes
-	replacements atomic.Int64 // instances made after traps
+	replacements atomic.Int64 // instances made in place of others
 	droppedLines atomic.Int64 // log lines over the rate
 
 	kept, replaced, dropped, rejected, failed atomic.Int64 // events

@@ -31,6 +31,29 @@ func (h *Host) cacheOf(digest string) (cacheFolder, error) {
 	return f, nil
 }
 
+// Forget removes the compiled form of a module that is not kept any more. One that is in use is not disturbed: it has been
+// read.
+func (h *Host) Forget(digest string) error {
+	if h.cfg.CacheDir == "" {
+		return nil
+	}
+	h.compile <- struct{}{} // nobody fills the folder meanwhile
+	defer func() { <-h.compile }()
+	if err := cacheFolder(filepath.Join(h.cfg.CacheDir, strings.TrimPrefix(digest, "sha256:"))).clear(); err != nil {
+		return fmt.Errorf("remove compiled plugin %s: %w", shortDigest(digest), err)
+	}
+	return nil
+}
+
+// Kept returns the digests of the modules whose compiled form is kept.
+func (h *Host) Kept() (digests []string) {
+	folders, _ := filepath.Glob(filepath.Join(h.cfg.CacheDir, strings.Repeat("[0-9a-f]", 2*sha256.Size)))
+	for _, f := range folders {
+		digests = append(digests, "sha256:"+filepath.Base(f))
+	}
+	return digests
+}
+
 func (f cacheFolder) sumFile() string { return string(f) + ".sum" }
 
 // clear removes what is kept.

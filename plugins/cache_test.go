@@ -56,3 +56,22 @@ func TestCacheThatCannotBeWritten(t *testing.T) {
 		t.Errorf("%d lines: %s", n, &log)
 	}
 }
+
+// TestL21WhatADeletedVersionTookOfTheCacheIsFreed, while another version stays.
+func TestL21WhatADeletedVersionTookOfTheCacheIsFreed(t *testing.T) {
+	dir := t.TempDir()
+	h := hostOf(t, Config{CacheDir: dir})
+	gone, stays := loadOf(t, h, scripted(false).bytes()), loadOf(t, h, scripted(true).bytes())
+	if n := len(h.Kept()); n != 2 {
+		t.Fatalf("%d modules kept", n)
+	}
+	if err := h.Forget(gone.Digest); err != nil {
+		t.Fatal(err)
+	}
+	if kept := h.Kept(); len(kept) != 1 || kept[0] != stays.Digest {
+		t.Errorf("kept %v", kept)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 2 { // a folder and its sum
+		t.Errorf("left %v", left)
+	}
+}

@@ -29,6 +29,8 @@ type instance struct {
 
 	scanner *jsonscan.Scanner // for replaced values
 
+	calls int // with events
+
 	// The events of the current call.
 	index  [abi.MaxEvents]int32  // where each is in the batch
 	offset [abi.MaxEvents]uint32 // where each is in data
@@ -53,6 +55,19 @@ func newInstance(mod api.Module, mem *linear, g *guest) *instance {
 		alloc:   mod.ExportedFunction(abi.ExportAlloc),
 		free:    mod.ExportedFunction(abi.ExportFree),
 	}
+}
+
+// An instance that has come to more than three quarters of its memory is replaced between two calls, unless it got there so
+// fast that it seems to need that much: then one that runs out of memory is replaced, see step.outgrown.
+const (
+	seldom        = 16 // calls
+	highWater     = 3
+	highWaterOver = 4
+)
+
+// leaking reports whether the instance is to be replaced before it runs out of memory.
+func (in *instance) leaking() bool {
+	return in.calls >= seldom && uint64(in.mem.Size())*highWaterOver > in.linear.limit*highWater
 }
 
 // close frees the instance and its memory.
@@ -99,6 +114,13 @@ func (in *instance) obtain(r *region, size int) error {
 	case ptr == 0 || ptr%abi.Alignment != 0 || uint64(ptr)+uint64(want) > uint64(in.mem.Size()):
 		return fmt.Errorf("%s(%d, %d) returned %d: not an aligned region within the memory of %d bytes",
 			abi.ExportAlloc, want, abi.Alignment, ptr, in.mem.Size())
+	}
+	// What overlaps would let our own writing stand for what the guest writes: an event could count as kept without a verdict.
+	for _, other := range []*region{&in.control, &in.events, &in.results, &in.data, &in.headers} {
+		if other != r && uint64(ptr) < uint64(other.ptr)+uint64(other.size) && uint64(other.ptr) < uint64(ptr)+uint64(want) {
+			return fmt.Errorf("%s(%d, %d) returned %d: it overlaps the region of %d bytes at %d that it returned before and that is still in use",
+				abi.ExportAlloc, want, abi.Alignment, ptr, other.size, other.ptr)
+		}
 	}
 	*r = region{ptr, want}
 	return nil

@@ -26,7 +26,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		events:         desc("events_total", "Events by what the plugin did with them.", "verdict"),
 		failures:       desc("failures_total", "Events on which the plugin failed, by kind.", "kind"),
 		memory:         desc("memory_bytes", "Largest memory that an instance of the plugin ever had."),
-		replacements:   desc("replacements_total", "Instances made in place of one that trapped."),
+		replacements:   desc("replacements_total", "Instances made in place of one that trapped or had nearly all the memory it may have."),
 		droppedLines:   desc("log_lines_dropped_total", "Log lines of the guest over its rate."),
 		guestsCounters: desc("counter", "Counters that the guest keeps itself.", "id"),
 	}

@@ -79,12 +79,17 @@ func (s *step) process(ctx context.Context, b *event.Batch) error {
 		return s.unavailable(err)
 	}
 	in, err = s.work(ctx, in, b)
+	if in != nil && in.leaking() {
+		s.bill.replacements.Add(1)
+		in, _ = s.pool.replace(in) // nil: whoever needs one next makes it, and is told why that fails
+	}
 	s.pool.give(in)
 	return err
 }
 
 // work calls the guest until each kept event had its turn. After a trap the results before it stand, the event to
-// blame goes by the policy, and another instance goes on behind it. work returns the instance that is then in
+// blame goes by the policy, and another instance goes on behind it; or at it, when the guest only ran out of memory that it
+// may have lost before. work returns the instance that is then in
 // use, nil when there is none. Once ctx has ended, the batch is given up at the next trap.
 func (s *step) work(ctx context.Context, in *instance, b *event.Batch) (*instance, error) {
 	flags := uint32(0)
@@ -106,7 +111,9 @@ func (s *step) work(ctx context.Context, in *instance, b *event.Batch) (*instanc
 			from, flags = next, 0
 			continue
 		}
-		if at, ok := s.blame(in, b, err); ok {
+		if at, ok := s.outgrown(in, b, err); ok {
+			from = at
+		} else if at, ok := s.blame(in, b, err); ok {
 			from = at + 1
 		} else {
 			alone = next
@@ -121,6 +128,7 @@ func (s *step) work(ctx context.Context, in *instance, b *event.Batch) (*instanc
 
 // call hands the picked events over and takes the results. The error is a trap: nothing was taken.
 func (s *step) call(in *instance, b *event.Batch, flags uint32) error {
+	in.calls++
 	if err := in.load(b, flags); err != nil {
 		return err
 	}
@@ -139,6 +147,23 @@ func (s *step) call(in *instance, b *event.Batch, flags uint32) error {
 	}
 	s.bill.count(tally{failed: in.n})
 	return nil
+}
+
+// outgrown tells whether the guest ran out of memory while it was not working on its first event: then no event is to
+// blame yet. It takes the results before over, and returns the position in the batch of the event to go on at.
+func (s *step) outgrown(in *instance, b *event.Batch, err error) (at int, ok bool) {
+	i, known := in.done()
+	if !known {
+		i = 0
+	}
+	if in.failureOf(err) != noMemory || in.calls == 1 && i == 0 {
+		return 0, false
+	}
+	if s.outside.allow() {
+		s.outside.log.Info("plugin ran out of memory; another instance takes over", "calls", in.calls, "bytes", in.mem.Size())
+	}
+	s.apply(b, in, i)
+	return int(in.index[i]), true
 }
 
 // blame takes the results before the trap over and fails the event that caused it, whose position in the batch it

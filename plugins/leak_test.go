@@ -1,0 +1,41 @@
+package plugins
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestL04NoEventFailsBecauseOfWhatTheGuestLost: it leaks a page an event, slowly and so fast that one call takes more than
+// there is, and says where it is or not.
+func TestL04NoEventFailsBecauseOfWhatTheGuestLost(t *testing.T) {
+	for _, silent := range []bool{false, true} {
+		for _, n := range []int{1, 10, 600} {
+			h := hostOf(t, Config{Instances: 1, MaxMemory: 4 << 20})
+			c := chainOf(t, h, Step{Name: "leaks", Module: loadOf(t, h, scripted(silent).bytes())})
+			events := strings.Fields(strings.Repeat("g ", n))
+			for range 300 / min(n, 100) {
+				b := batchOf(events...)
+				process(t, c, b)
+				if got := outcomes(b); got != strings.Repeat("accepted\n", n) {
+					t.Fatalf("%d events at a time, silent %v: %s", n, silent, got)
+				}
+			}
+			if made := c.steps[0].bill.replacements.Load(); made == 0 {
+				t.Errorf("%d events at a time: the guest did not leak", n)
+			}
+		}
+	}
+}
+
+// An event that needs more memory than there is fails, alone, once an instance has tried that has lost none.
+func TestL04AnEventThatNeedsTooMuchFails(t *testing.T) {
+	h := hostOf(t, Config{Instances: 1, MaxMemory: 4 << 20})
+	c := chainOf(t, h, Step{Name: "scripted", Module: loadOf(t, h, scripted(false).bytes())})
+	for range 3 {
+		b := batchOf("g", "m", "ka")
+		process(t, c, b)
+		if got := outcomes(b); got != "accepted\nrejected plugin_failed\naccepted key=a\n" {
+			t.Errorf("got %s", got)
+		}
+	}
+}
