@@ -25,6 +25,7 @@ type Files struct {
 	log *slog.Logger
 
 	mu    sync.Mutex
+	index index
 	known map[string]uint64 // by path: the revision written last, or at which the document was removed
 }
 
@@ -42,6 +43,10 @@ func OpenFiles(dir string, log *slog.Logger) (*Files, error) {
 		if err := os.MkdirAll(f.folder(kind), 0o700); err != nil {
 			return nil, fmt.Errorf("make state folder: %w", err)
 		}
+	}
+	var err error
+	if f.index, err = readIndex(dir); err != nil {
+		f.failed("read", indexPath(dir), err)
 	}
 	return f, nil
 }
@@ -72,6 +77,7 @@ func (f *Files) write(kind string, doc Document) {
 		err = wholefile.Write(path, append(content, '\n'))
 	}
 	f.failed("write", path, err)
+	f.mark(kind, doc.Name, true)
 }
 
 // remove takes a document away that is about to be deleted at revision; a newer one stays, as that will fail.
@@ -83,6 +89,7 @@ func (f *Files) remove(kind, name string, revision uint64) {
 		return
 	}
 	f.known[path] = revision
+	f.mark(kind, name, false)
 	f.failed("remove", path, discard(path))
 }
 
@@ -121,10 +128,13 @@ func (f *Files) module(digest string) ([]byte, error) {
 	return module, err
 }
 
-// documents returns the documents of a kind, and an error that names those whose file is damaged.
+// documents returns the documents of a kind, and an error that names those whose file is damaged or gone.
 func (f *Files) documents(kind string) (all []Document, damaged error) {
-	for _, name := range f.names(kind, ".json") {
+	for _, name := range f.expected(kind) {
 		doc, err := f.read(kind, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%s is missing", f.path(kind, name))
+		}
 		if err != nil {
 			damaged = errors.Join(damaged, err)
 			continue
@@ -176,14 +186,14 @@ func (f *Files) modules() (digests []string) {
 // Empty reports that no document is kept.
 func (f *Files) Empty() bool {
 	for _, kind := range kinds() {
-		if len(f.names(kind, ".json")) > 0 {
+		if len(f.expected(kind)) > 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// Whole returns an error that names every file that is damaged.
+// Whole returns an error that names every file that is damaged or gone.
 func (f *Files) Whole() (damaged error) {
 	for _, kind := range kinds() {
 		_, err := f.documents(kind)

@@ -18,8 +18,8 @@ func (e *LostError) Error() string { return "the store has lost " + e.What }
 // Check compares the store with the files kept of it, and returns a *LostError when it has less than they.
 func (s *Store) Check(ctx context.Context, f *Files) error {
 	for _, d := range s.documents() {
-		for _, name := range f.names(d.kind, ".json") {
-			want, _ := f.read(d.kind, name) // of a damaged file we know that there was such a document
+		for _, name := range f.expected(d.kind) {
+			want, _ := f.read(d.kind, name) // of a damaged file, or one that is gone, we know that there was such a document
 			got, err := d.Read(ctx, name)
 			switch {
 			case errors.Is(err, ErrNotFound):
@@ -109,6 +109,7 @@ func (s *Store) Keep(ctx context.Context, f *Files) error {
 		for _, doc := range docs {
 			if kept, err := f.read(d.kind, doc.Name); err == nil && kept.Revision == doc.Revision {
 				f.known[f.path(d.kind, doc.Name)] = doc.Revision
+				f.mark(d.kind, doc.Name, true)
 				continue
 			}
 			f.write(d.kind, doc)

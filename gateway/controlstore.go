@@ -41,8 +41,11 @@ func openControl(ctx context.Context, f *folder, log *slog.Logger) (*controlStor
 		}
 	}
 	if err != nil {
-		if ctx.Err() != nil || files.Empty() || errors.Is(err, natsd.ErrNotReady) {
+		if ctx.Err() != nil || errors.Is(err, natsd.ErrNotReady) {
 			return nil, err
+		}
+		if files.Empty() {
+			return nil, fmt.Errorf("%w; there is no copy in %s: put back one of the two folders from a backup", err, f.file("state"))
 		}
 		if c, err = rebuildControl(ctx, f, files, err, log); err != nil {
 			return nil, err

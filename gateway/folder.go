@@ -62,25 +62,79 @@ func (f *folder) writePID() error {
 	return err
 }
 
+// identify reads the identity, or makes it in a folder without data. It is kept twice, since under another one the lanes
+// would begin anew: nothing that is stored would belong to them.
 func (f *folder) identify() error {
-	path := filepath.Join(f.path, "id")
+	path, second := f.file("id"), f.file(filepath.Join("state", "id"))
+	id, err := readID(path)
+	kept, errKept := readID(second)
+	switch {
+	case err == nil && errKept == nil && id != kept:
+		return fmt.Errorf("%s says %s and %s says %s; put the one that the data was written under (it ends every subject, and tail -o json shows it as gateway) into both", path, id, second, kept)
+	case err == nil && errKept == nil:
+		f.id = id
+		return nil
+	case err == nil: // the second is from before there was one, or lost
+		f.id = id
+		return f.keepID(second)
+	case errKept == nil:
+		return fmt.Errorf("%w; the data was written under %s: `echo %[2]s > %s` goes on with it; a new gateway needs an empty folder", err, kept, path)
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w; put back the id that the data was written under (it ends every subject, and tail -o json shows it as gateway)", err)
+	case f.inUse() != "":
+		return fmt.Errorf("%s is missing beside data (%s); put back the id that the data was written under (it ends every subject), or give --data an empty folder", path, f.inUse())
+	}
+	raw := make([]byte, 8)
+	if _, err := rand.Read(raw); err != nil {
+		return fmt.Errorf("make gateway id: %w", err)
+	}
+	f.id = hex.EncodeToString(raw)
+	return errors.Join(f.keepID(path), f.keepID(second))
+}
+
+// readID reads a file that holds an identity.
+func readID(path string) (string, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		id := make([]byte, 8)
-		if _, err := rand.Read(id); err != nil {
-			return fmt.Errorf("make gateway id: %w", err)
-		}
-		text = []byte(hex.EncodeToString(id) + "\n")
-		err = wholefile.Write(path, text)
+		return "", missingError(path)
 	}
 	if err != nil {
-		return fmt.Errorf("gateway id: %w", err)
+		return "", fmt.Errorf("gateway id: %w", err)
 	}
-	f.id = strings.TrimSpace(string(text))
-	if raw, err := hex.DecodeString(f.id); err != nil || len(raw) != 8 {
-		return fmt.Errorf("%s is damaged: want 16 hex digits, found %q; put back the id the data was written under (it is part of every subject)", path, f.id)
+	id := strings.TrimSpace(string(text))
+	if raw, err := hex.DecodeString(id); err != nil || len(raw) != 8 {
+		return "", fmt.Errorf("%s is damaged: want 16 hex digits, found %q", path, id)
+	}
+	return id, nil
+}
+
+// missingError is a file that is not there.
+type missingError string
+
+func (e missingError) Error() string { return string(e) + " is missing" }
+
+// Is makes it an fs.ErrNotExist.
+func (e missingError) Is(target error) bool { return target == fs.ErrNotExist }
+
+func (f *folder) keepID(path string) error {
+	err := os.MkdirAll(filepath.Dir(path), 0o700)
+	if err == nil {
+		err = wholefile.Write(path, []byte(f.id+"\n"))
+	}
+	if err != nil {
+		return fmt.Errorf("keep gateway id: %w", err)
 	}
 	return nil
+}
+
+// inUse names what there is of a gateway's data, "" for nothing.
+func (f *folder) inUse() string {
+	for _, name := range []string{"jetstream", "control", "webhook", "state"} {
+		if entries, err := os.ReadDir(f.file(name)); err == nil && len(entries) > 0 {
+			return name
+		}
+	}
+	return ""
 }
 
 // running is what DIR/run.json tells other programs while the gateway is ready.

@@ -38,9 +38,6 @@ func (s *Server) holdings() (map[string]known, error) {
 
 // remember writes down what the store holds, for the next start to compare. Nothing changes it any more.
 func (s *Server) remember() {
-	if s.cfg.Aside == "" {
-		return
-	}
 	all, err := s.holdings()
 	var doc []byte
 	if err == nil {
@@ -56,16 +53,16 @@ func (s *Server) remember() {
 
 // recall compares the store with what it held when it was stopped in order, if it was, and reports all that is lost.
 func (s *Server) recall() error {
-	if s.cfg.Aside == "" {
-		return nil
-	}
 	reported, err := readReport(s.cfg.Aside)
 	if err != nil {
 		return err
 	}
 	missing, err := s.missing(reported)
-	if err == nil {
+	if err == nil && s.cfg.Aside != "" {
 		err = addToReport(s.cfg.Aside, missing)
+	}
+	if err == nil && s.cfg.Aside == "" && len(missing) > 0 {
+		return &DamagedError{missing}
 	}
 	if err == nil {
 		err = os.Remove(s.knownPath()) // from now on it is not true any more
