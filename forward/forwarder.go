@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/internal/budget"
 	"github.com/headgate-io/headgate/internal/compress"
 )
@@ -135,12 +136,33 @@ func (f *Forwarder) Run(ctx context.Context) error {
 		return nil
 	}
 	f.shut()
-	events := 0
+	events, trouble := 0, f.Trouble()
 	for _, l := range f.lanes {
 		events += l.abandon()
 	}
-	return fmt.Errorf("forward stream %q: stopped with %d events not confirmed: %w", f.cfg.Stream, events, ctx.Err())
+	return &UndeliveredError{Stream: f.cfg.Stream, Backend: f.cfg.BackendName, Events: events, Trouble: trouble, Cause: ctx.Err()}
 }
+
+// UndeliveredError says what a hard stop has given up on.
+type UndeliveredError struct {
+	Stream, Backend string
+	Events          int
+	Trouble         event.Code // why the backend took nothing in the end, "" when it only was slow
+	Cause           error
+}
+
+// Error says how many events are concerned, and what is known of them.
+func (e *UndeliveredError) Error() string {
+	why := "did not confirm them in time"
+	if e.Trouble != "" {
+		why = "takes nothing (" + string(e.Trouble) + ")"
+	}
+	return fmt.Sprintf("%d events are given up, because backend %s %s: those acknowledged as accepted may be lost, "+
+		"requests for durable were answered 503 with stored unknown", e.Events, e.Backend, why)
+}
+
+// Unwrap returns why it was stopped.
+func (e *UndeliveredError) Unwrap() error { return e.Cause }
 
 // Close makes Forward refuse and Run drain. It may be called twice; it doesn't wait, Run does.
 func (f *Forwarder) Close() {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/headgate-io/headgate/control"
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/forward"
 )
 
 // deadLetterOf returns the stream whose dead letter is called name; ok is false for any other name.
@@ -86,6 +87,17 @@ func (g *Gateway) drain() {
 		s.forwarder.Close()
 	}
 	g.running.Wait()
+}
+
+// undelivered returns how many events each stream has given up on.
+func (g *Gateway) undelivered() map[string]int {
+	all := map[string]int{}
+	for _, err := range g.failures.list() {
+		if lost, ok := errors.AsType[*forward.UndeliveredError](err); ok && lost.Events > 0 {
+			all[lost.Stream] = lost.Events
+		}
+	}
+	return all
 }
 
 func newDeadLettered(reg prometheus.Registerer) *prometheus.CounterVec {

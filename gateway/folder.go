@@ -35,11 +35,11 @@ func (e *LockedError) Error() string {
 // openFolder makes the folder where needed, locks it and reads or makes its identity.
 func openFolder(path string) (*folder, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
-		return nil, fmt.Errorf("make data folder: %w", err)
+		return nil, fmt.Errorf("make data folder: %w; make it for the user that the gateway runs as, or give another --data", err)
 	}
 	lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("open data folder: %w", err)
+		return nil, fmt.Errorf("open data folder: %w; it must belong to the user that the gateway runs as, or give another --data", err)
 	}
 	if err := lockFile(lock); err != nil {
 		held, _ := os.ReadFile(lock.Name())

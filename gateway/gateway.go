@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -122,6 +123,15 @@ func (g *Gateway) Run(ctx context.Context) error {
 		keepers.Go(func() { g.certs.Run(keeping) })
 	}
 
+	keepers.Go(func() {
+		if err := g.folder.watch(keeping); err != nil {
+			g.accepting.Store(false) // at once: nothing more is to be acknowledged
+			g.log.Error("THE DATA FOLDER IS GONE, the gateway stops", "err", err)
+			g.failures.add(err)
+			interrupt()
+		}
+	})
+
 	g.accepting.Store(true)
 	if err := g.announce(); err != nil {
 		g.failures.add(err)
@@ -149,6 +159,9 @@ func (g *Gateway) stop() {
 		g.failures.add(fmt.Errorf("requests were cut off: %w", err))
 	}
 	g.drain()
+	if deadline.Err() != nil {
+		g.log.Error("drain.timeout has ended before everything was delivered", "undelivered", g.undelivered())
+	}
 	// The admin API gets a moment of its own: it must still answer when draining took all the time there was.
 	last, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -188,8 +201,10 @@ func (f *failures) add(err error) {
 	f.all = append(f.all, err)
 }
 
-func (f *failures) err() error {
+func (f *failures) list() []error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return errors.Join(f.all...)
+	return slices.Clone(f.all)
 }
+
+func (f *failures) err() error { return errors.Join(f.list()...) }

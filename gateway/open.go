@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/headgate-io/headgate/admin"
@@ -143,7 +144,20 @@ func (g *Gateway) listen() error {
 	at, errHTTP = g.ingest.Listen()
 	g.addresses.http, g.addresses.https = at.Plain, at.TLS
 	g.addresses.admin, errAdmin = g.admin.Listen()
-	return errors.Join(errHTTP, errAdmin)
+	return errors.Join(notListening("http.listen", errHTTP), notListening("admin.listen", errAdmin))
+}
+
+// notListening says what to do about an address that cannot be listened on.
+func notListening(setting string, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%w; another process listens there: stop it, or set %s to another address (port 0 takes any free one)", err, setting)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("%w; ports below 1024 need the right to: set %s to a higher one", err, setting)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("%w; this machine has no such address: set %s to one it has, or to :PORT for all", err, setting)
+	}
+	return err
 }
 
 // addresses are what the listeners listen on.

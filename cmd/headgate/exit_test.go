@@ -55,7 +55,7 @@ func TestRefusalsNameCodeAndDetail(t *testing.T) {
 
 func TestHelpVersionAndCompletionExitWithZero(t *testing.T) {
 	for line, part := range map[string]string{
-		"": "headgate", "--help": "send", "plugin": "push", "send --help": "--stream", "version": "headgate dev", "completion bash": "bash",
+		"": "headgate", "--help": "send", "plugin": "push", "send --help": "--stream", "version": "headgate dev", "--version": "headgate dev\n", "completion bash": "bash",
 		"version -o json": `"version": "dev"`,
 	} {
 		if r := command(t, "", strings.Fields(line)...).expect(t, 0); !strings.Contains(r.out, part) {

@@ -18,9 +18,11 @@ func newRootCommand(c clock) *cobra.Command {
 		Short:         "Event ingestion gateway: HTTP in, filtered and keyed by WebAssembly plugins, ordered partitions out",
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Version:       version,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.AddCommand(
 		newServeCommand(),
 		newCheckCommand(),

@@ -16,7 +16,7 @@ type trialSummary struct {
 	Filtered int     `json:"filtered"`
 	Rejected int     `json:"rejected"`
 	Failed   int     `json:"failed"`       // of the rejected, those on which the plugin itself failed
-	Cost     float64 `json:"ns_per_event"` // of the whole chain on one core
+	Cost     float64 `json:"ns_per_event,omitempty"` // of the whole chain on one core; 0: too few events to tell
 }
 
 // trialEvent is what became of one event.
@@ -127,7 +127,11 @@ func (t *trial) summary() error {
 	if t.json {
 		return json.NewEncoder(t.out).Encode(t.total)
 	}
-	_, err := fmt.Fprintf(t.out, "%d events: %d kept, %d filtered, %d rejected; %.0f ns an event\n",
-		t.total.Events, t.total.Kept, t.total.Filtered, t.total.Rejected, t.total.Cost)
+	cost := fmt.Sprintf("%.0f ns an event", t.total.Cost)
+	if t.total.Cost == 0 {
+		cost = fmt.Sprintf("what an event costs shows with %d events or more", enoughEvents+trialBatch)
+	}
+	_, err := fmt.Fprintf(t.out, "%d events: %d kept, %d filtered, %d rejected; %s\n",
+		t.total.Events, t.total.Kept, t.total.Filtered, t.total.Rejected, cost)
 	return err
 }
