@@ -197,7 +197,14 @@ func (h *HTTPConfig) problem() error {
 	positive := func(name string, d settings.Duration) error {
 		return settings.At(name, mustBe(d > 0, "must be more than 0"))
 	}
-	return errors.Join(settings.At("listen", address(h.Listen)),
+	var listen, secure error
+	if h.Listen != ingest.Nowhere {
+		listen = settings.At("listen", address(h.Listen))
+	}
+	if h.TLS.Listen != "" {
+		secure = settings.At("tls.listen", address(h.TLS.Listen))
+	}
+	return errors.Join(listen, secure,
 		positive("read_timeout", h.ReadTimeout), positive("idle_timeout", h.IdleTimeout), positive("request_timeout", h.RequestTimeout),
 		settings.At("max_connections", mustBe(h.MaxConnections >= 1, "must be at least 1, got %d", h.MaxConnections)),
 		settings.At("max_connections_per_address", mustBe(h.MaxConnectionsPerAddress >= 0, "must be 0 for no limit, or more, got %d", h.MaxConnectionsPerAddress)),

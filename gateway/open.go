@@ -144,7 +144,11 @@ func (g *Gateway) listen() error {
 	at, errHTTP = g.ingest.Listen()
 	g.addresses.http, g.addresses.https = at.Plain, at.TLS
 	g.addresses.admin, errAdmin = g.admin.Listen()
-	return errors.Join(notListening("http.listen", errHTTP), notListening("admin.listen", errAdmin))
+	ingestSetting := "http.listen"
+	if g.cfg.HTTP.TLS.on() {
+		ingestSetting = "http.listen or http.tls.listen"
+	}
+	return errors.Join(notListening(ingestSetting, errHTTP), notListening("admin.listen", errAdmin))
 }
 
 // notListening says what to do about an address that cannot be listened on.

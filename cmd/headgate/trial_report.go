@@ -15,7 +15,7 @@ type trialSummary struct {
 	Kept     int     `json:"kept"`
 	Filtered int     `json:"filtered"`
 	Rejected int     `json:"rejected"`
-	Failed   int     `json:"failed"`       // of the rejected, those on which the plugin itself failed
+	Failed   int     `json:"failed"`                 // of the rejected, those on which the plugin itself failed
 	Cost     float64 `json:"ns_per_event,omitempty"` // of the whole chain on one core; 0: too few events to tell
 }
 

@@ -19,10 +19,12 @@ type logger struct {
 
 // Noticef, Warnf, Errorf, Debugf and Tracef write one line.
 func (l *logger) Noticef(format string, v ...any) { l.log.Debug(fmt.Sprintf(format, v...)) }
-func (l *logger) Warnf(format string, v ...any)   { l.log.Log(context.Background(), warnLevel(format), fmt.Sprintf(format, v...)) }
-func (l *logger) Errorf(format string, v ...any)  { l.log.Error(fmt.Sprintf(format, v...)) }
-func (l *logger) Debugf(format string, v ...any)  { l.log.Debug(fmt.Sprintf(format, v...)) }
-func (l *logger) Tracef(format string, v ...any)  { l.log.Debug(fmt.Sprintf(format, v...)) }
+func (l *logger) Warnf(format string, v ...any) {
+	l.log.Log(context.Background(), warnLevel(format), fmt.Sprintf(format, v...))
+}
+func (l *logger) Errorf(format string, v ...any) { l.log.Error(fmt.Sprintf(format, v...)) }
+func (l *logger) Debugf(format string, v ...any) { l.log.Debug(fmt.Sprintf(format, v...)) }
+func (l *logger) Tracef(format string, v ...any) { l.log.Debug(fmt.Sprintf(format, v...)) }
 
 // warnLevel is debug for what the server does after every kill, and what nobody needs to know: it reads a block again to
 // find messages that expire, of which there are none.
