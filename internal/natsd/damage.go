@@ -1,6 +1,7 @@
 package natsd
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -109,7 +110,11 @@ func examineStore(dir, aside string, log *slog.Logger) error {
 			log.Warn("a damaged block was mended, no message is lost", "stream", s.name)
 		}
 	}
-	log.Debug("store examined", "bytes", read, "took", time.Since(began).String())
+	level, took := slog.LevelDebug, time.Since(began)
+	if took > time.Second { // somebody may be waiting for the start
+		level = slog.LevelInfo
+	}
+	log.Log(context.Background(), level, "store examined", "bytes", read, "took", took.Round(time.Millisecond).String())
 	if len(damaged) > 0 {
 		return &DamagedError{damaged}
 	}
@@ -221,7 +226,9 @@ func (s *streamFiles) span(n int, b *block, h hole) (from, to uint64) {
 	}
 	own := uint64(0) // what the damaged record itself says, where that can be
 	if h.to-h.from >= recordHead {
-		own = le.Uint64(b.buf[h.from+4:])
+		if own = le.Uint64(b.buf[h.from+4:]) &^ (erased | tombstone); own >= sequenceMax {
+			own = 0
+		}
 	}
 	switch {
 	case before == 0 && after == 0:

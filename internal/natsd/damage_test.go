@@ -179,3 +179,49 @@ func TestM11AStoreThatHoldsLessThanWhenItWasStoppedIsReported(t *testing.T) {
 		t.Errorf("reported %+v", all)
 	}
 }
+
+// TestWhatTheServerDoesToItsBlocksIsNoDamage: removed, purged and compacted messages, many blocks, orderly and other ends.
+func TestWhatTheServerDoesToItsBlocksIsNoDamage(t *testing.T) {
+	root := t.TempDir()
+	cfg := natsd.Config{Name: "data", Dir: filepath.Join(root, "store"), Aside: filepath.Join(root, "aside")}
+	body := []byte(strings.Repeat("x", 200<<10))
+	for round := range 4 {
+		s := start(t, cfg)
+		if s.Damage() != nil {
+			t.Fatalf("round %d: reported %+v", round, s.Damage())
+		}
+		_, js := connect(t, s)
+		stream, err := js.CreateOrUpdateStream(t.Context(), jetstream.StreamConfig{Name: "S", Subjects: []string{"s.*"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 120 { // 24 MiB, in blocks of 8
+			m := &nats.Msg{Subject: fmt.Sprintf("s.%d", i%5), Data: body[:len(body)-i], Header: nats.Header{"K": {"v"}}}
+			if _, err := js.PublishMsg(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		last := stream.CachedInfo().State.LastSeq
+		for seq := last + 1; seq <= last+60; seq += 2 {
+			if err := stream.SecureDeleteMsg(t.Context(), seq); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := stream.Purge(t.Context(), jetstream.WithPurgeSubject("s.1"), jetstream.WithPurgeKeep(1)); err != nil {
+			t.Fatal(err)
+		}
+		if err := stream.Purge(t.Context(), jetstream.WithPurgeSubject("s.2")); err != nil {
+			t.Fatal(err)
+		}
+		if round == 2 { // as it is on the disk of a server that is killed now
+			killed := natsd.Config{Name: cfg.Name, Dir: filepath.Join(root, "killed"), Aside: cfg.Aside}
+			if err := os.CopyFS(killed.Dir, os.DirFS(cfg.Dir)); err != nil {
+				t.Fatal(err)
+			}
+			if again := start(t, killed); again.Damage() != nil {
+				t.Errorf("after a kill: reported %+v", again.Damage())
+			}
+		}
+		s.Close()
+	}
+}
