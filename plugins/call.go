@@ -55,6 +55,7 @@ var unset = bytes.Repeat([]byte{abi.VerdictUnset}, abi.MaxEvents*abi.ResultSize)
 
 // load copies the picked events and the request's headers to the guest, and prepares results and control block.
 func (in *instance) load(b *event.Batch, flags uint32) error {
+	putU32(in.view(in.control.ptr, abi.ControlSize), abi.CtlDone, unknownDone) // also when the guest fails here, what it said last is old
 	if err := in.obtain(&in.data, in.bytes+abi.DataPadding); err != nil {
 		return err
 	}

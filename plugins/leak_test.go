@@ -39,3 +39,19 @@ func TestL04AnEventThatNeedsTooMuchFails(t *testing.T) {
 		}
 	}
 }
+
+// TestRegionsThatOverlapLaterFailTheEvent: the module returned good ones when it was admitted, and for a large event one that
+// is in use. What the gateway writes there must not stand for a verdict.
+func TestRegionsThatOverlapLaterFailTheEvent(t *testing.T) {
+	m := idle()
+	m.functions[fnAlloc-fnVersion] = wasmFunction{"ii:i", 2, i32(256<<10) + get(0) + "\x49" /* lt_u */ + if_ + i32(2*pageSize) + ret + end + bump}
+	h := hostOf(t, Config{Instances: 1, MaxMemory: 8 << 20})
+	c := chainOf(t, h, Step{Name: "overlaps", Module: loadOf(t, h, m.bytes()), OnError: Policy{Action: Reject}})
+	for range 2 {
+		b := batchOf("k", strings.Repeat("x", 300<<10), "k")
+		process(t, c, b)
+		if got := outcomes(b); got != "accepted\nrejected plugin_failed\naccepted\n" {
+			t.Errorf("got %s", got)
+		}
+	}
+}
