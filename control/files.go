@@ -1,6 +1,8 @@
 package control
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -32,8 +34,15 @@ type Files struct {
 // saved is the content of a document's file.
 type saved struct {
 	Revision uint64          `json:"revision"` // in the store, when this was written
+	Sum      string          `json:"sum"`      // of revision and value; absent in files of older releases
 	Value    json.RawMessage `json:"value,omitempty"`
 	Bytes    []byte          `json:"bytes,omitempty"` // instead of Value when that is no JSON
+}
+
+func (s *saved) sum() string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%d\n%s\n%s", s.Revision, s.Value, s.Bytes)
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // OpenFiles makes the folder where it is missing.
@@ -68,13 +77,20 @@ func (f *Files) write(kind string, doc Document) {
 		return
 	}
 	f.known[path] = doc.Revision
-	s := saved{Revision: doc.Revision, Value: doc.Value}
-	if !json.Valid(doc.Value) {
-		s.Value, s.Bytes = nil, doc.Value
+	s := saved{Revision: doc.Revision}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, doc.Value); err == nil {
+		s.Value = compact.Bytes()
+	} else {
+		s.Bytes = doc.Value
 	}
-	content, err := json.Marshal(s)
+	s.Sum = s.sum()
+	var content bytes.Buffer
+	to := json.NewEncoder(&content)
+	to.SetEscapeHTML(false) // the sum is of the value as it stands in the file
+	err := to.Encode(s)
 	if err == nil {
-		err = wholefile.Write(path, append(content, '\n'))
+		err = wholefile.Write(path, content.Bytes())
 	}
 	f.failed("write", path, err)
 	f.mark(kind, doc.Name, true)
@@ -151,7 +167,7 @@ func (f *Files) read(kind, name string) (Document, error) {
 		return Document{}, err
 	}
 	var s saved
-	if err := json.Unmarshal(content, &s); err != nil || s.Revision == 0 {
+	if err := json.Unmarshal(content, &s); err != nil || s.Revision == 0 || s.Sum != "" && s.Sum != s.sum() {
 		return Document{}, fmt.Errorf("%s is damaged", path)
 	}
 	doc := Document{Name: name, Value: s.Value, Revision: s.Revision}

@@ -172,3 +172,49 @@ func TestF22DamagedFilesAreNamed(t *testing.T) {
 		}
 	}
 }
+
+// TestM11EveryDamageToACopiedDocumentIsNoticed, or changes nothing that counts.
+func TestM11EveryDamageToACopiedDocumentIsNoticed(t *testing.T) {
+	dir := t.TempDir()
+	s := keep(t, dir)
+	const value = `[{"plugin":"p","digest":"sha256:0a1b","config":{"drop_status_from":500,"a":"<&>"}}]`
+	write(t, s.Activations, "web", value, 0)
+	path := filepath.Join(dir, "activations", "web.json")
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	noticed := 0
+	for at := range good {
+		for _, bit := range []int{0, 5, 7} {
+			bad := bytes.Clone(good)
+			bad[at] ^= 1 << bit
+			if err := os.WriteFile(path, bad, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			files := openFiles(t, dir)
+			if files.Whole() != nil {
+				noticed++
+				continue
+			}
+			if !bytes.Contains(bad, []byte(value)) {
+				t.Fatalf("bit %d of byte %d: %s is taken for whole", bit, at, bad)
+			}
+		}
+	}
+	if noticed < 2*len(good) {
+		t.Errorf("%d of %d damages noticed", noticed, 3*len(good))
+	}
+	if err := os.WriteFile(path, good, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := openFiles(t, dir).Whole(); err != nil {
+		t.Errorf("undamaged: %v", err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := openFiles(t, dir).Whole(); err == nil || !strings.Contains(err.Error(), "web.json is missing") {
+		t.Errorf("a file that is gone: %v", err)
+	}
+}

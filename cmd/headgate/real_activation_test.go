@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestM11NoStreamStartsWithoutItsPlugins: whatever is lost of its activation in the control store, in its copy or in both.
@@ -56,7 +58,9 @@ func TestM11NoStreamStartsWithoutItsPlugins(t *testing.T) {
 				}
 			}
 			if !c.starts {
-				cmd := exec.Command(b.headgate, "serve", "--data", data, "--set", "http.listen=127.0.0.1:0", "--set", "admin.listen=127.0.0.1:0")
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				defer cancel()
+				cmd := exec.CommandContext(ctx, b.headgate, "serve", "--data", data, "--set", "http.listen=127.0.0.1:0", "--set", "admin.listen=127.0.0.1:0")
 				out, err := cmd.CombinedOutput()
 				if err == nil || !strings.Contains(string(out), filepath.Join(data, copied)) || !strings.Contains(string(out), "from a backup") {
 					t.Errorf("%v\n%s", err, out)

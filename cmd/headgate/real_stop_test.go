@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestP02AStopSaysWhatWasNotDelivered: a node that takes connections and never answers.
@@ -70,7 +72,9 @@ func TestErrorsAtTheStartSayWhatToDo(t *testing.T) {
 		"set admin.listen to another address": {"--set", "admin.listen=" + taken.Addr().String(), "--set", "http.listen=127.0.0.1:0"},
 		"or give another --data":              {"--data", filepath.Join(file, "data")},
 	} {
-		cmd := exec.Command(b.headgate, append([]string{"serve", "--data", filepath.Join(t.TempDir(), "data")}, args...)...)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, b.headgate, append([]string{"serve", "--data", filepath.Join(t.TempDir(), "data")}, args...)...)
 		out, err := cmd.CombinedOutput()
 		if err == nil || !strings.Contains(string(out), want) {
 			t.Errorf("%v: %v\n%s", args, err, out)
