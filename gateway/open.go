@@ -51,6 +51,9 @@ func (g *Gateway) newParts() (err error) {
 	if err = g.openCertificate(); err != nil {
 		return err
 	}
+	if err := g.exportDamages(); err != nil {
+		return err
+	}
 	for _, digest := range g.host.Kept() {
 		g.forget(context.Background(), digest)
 	}

@@ -54,6 +54,9 @@ func TestM09ADamagedBlockIsNeverPresentedAsWhole(t *testing.T) {
 	if !strings.Contains(p.log.String(), "STORED MESSAGES ARE LOST") {
 		t.Errorf("the log does not say so:\n%s", p.log)
 	}
+	if page := p.get("/metrics"); !strings.Contains(page, `headgate_stored_messages_lost{stream="HEADGATE_w"} 1`) {
+		t.Error("no series says so")
+	}
 	resp, err := http.Get(p.admin + "/readyz")
 	if err != nil {
 		t.Fatal(err)
