@@ -75,7 +75,7 @@ func (s *stores) openLocal(ctx context.Context, f *folder, cfg Config, log *slog
 		}
 		conns = append(conns, nc)
 	}
-	s.buses[LocalBackend] = &bus{name: LocalBackend, where: "embedded", damage: s.events.Damage()}
+	s.buses[LocalBackend] = &bus{name: LocalBackend, where: "embedded", damage: s.events.EverDamaged()}
 	return s.buses[LocalBackend].complete(&local, conns, log)
 }
 

@@ -44,12 +44,13 @@ func (e *DamagedError) Error() string {
 
 const reportName = "damage.json"
 
-// readReport returns what was found at this start and before, as long as nobody has taken the report away.
-func readReport(aside string) (all []Damage, err error) {
-	if aside == "" {
+// readReport returns what was found at this start and before. There are two reports: one beside what was damaged, as long as
+// nobody has taken it away, and one in the store, for good.
+func readReport(folder string) (all []Damage, err error) {
+	if folder == "" {
 		return nil, nil
 	}
-	doc, err := os.ReadFile(filepath.Join(aside, reportName))
+	doc, err := os.ReadFile(filepath.Join(folder, reportName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -57,19 +58,19 @@ func readReport(aside string) (all []Damage, err error) {
 		err = json.Unmarshal(doc, &all)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the report of damages: %w; put it right, or move %s away", err, aside)
+		return nil, fmt.Errorf("read the report of damages: %w; put it right, or move %s away", err, filepath.Join(folder, reportName))
 	}
 	return all, nil
 }
 
-func addToReport(aside string, found []Damage) error {
+func addToReport(folder string, found []Damage) error {
 	if len(found) == 0 {
 		return nil
 	}
-	if err := os.MkdirAll(aside, 0o700); err != nil {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
 	}
-	all, err := readReport(aside)
+	all, err := readReport(folder)
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func addToReport(aside string, found []Damage) error {
 	if err != nil {
 		return err
 	}
-	return wholefile.Write(filepath.Join(aside, reportName), append(doc, '\n'))
+	return wholefile.Write(filepath.Join(folder, reportName), append(doc, '\n'))
 }
 
 // examineStore examines every block of every stream before the server opens them. With aside, a damaged block is kept
@@ -90,7 +91,7 @@ func examineStore(dir, aside string, log *slog.Logger) error {
 	began, read := time.Now(), int64(0)
 	var damaged []Damage
 	for _, folder := range folders {
-		s := &streamFiles{folder: folder, name: filepath.Base(filepath.Dir(folder)), aside: aside}
+		s := &streamFiles{dir: dir, folder: folder, name: filepath.Base(filepath.Dir(folder)), aside: aside}
 		if err := s.examine(); err != nil {
 			return fmt.Errorf("examine %s: %w", folder, err)
 		}
@@ -128,7 +129,7 @@ func escaped(path string) string {
 
 // streamFiles are the blocks of one stream.
 type streamFiles struct {
-	folder, name, aside string
+	dir, folder, name, aside string
 
 	read    int64
 	numbers []int
@@ -264,7 +265,7 @@ func (s *streamFiles) heal(found []Damage) error {
 			return err
 		}
 	}
-	if err := addToReport(s.aside, found); err != nil {
+	if err := errors.Join(addToReport(s.aside, found), addToReport(s.dir, found)); err != nil {
 		return err
 	}
 	// The server's index knows of the messages that are lost; without it it reads the blocks.

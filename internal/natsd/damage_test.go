@@ -92,6 +92,9 @@ func TestM09OneDamagedByteCostsOneMessageAtMost(t *testing.T) {
 			if lost > 1 || (lost == 1) != (len(s.Damage()) == 1) {
 				t.Errorf("%s: %d messages lost, reported %+v", name, lost, s.Damage())
 			}
+			if len(s.Damage()) != len(s.EverDamaged()) {
+				t.Errorf("%s: reported %+v, in the store %+v", name, s.Damage(), s.EverDamaged())
+			}
 			for seq, m := range got {
 				if want[seq] != m {
 					t.Errorf("%s: message %d is %q, want %q", name, seq, m, want[seq])

@@ -59,18 +59,21 @@ func (s *Server) recall() error {
 	}
 	missing, err := s.missing(reported)
 	if err == nil && s.cfg.Aside != "" {
-		err = addToReport(s.cfg.Aside, missing)
+		err = errors.Join(addToReport(s.cfg.Aside, missing), addToReport(s.cfg.Dir, missing))
 	}
 	if err == nil && s.cfg.Aside == "" && len(missing) > 0 {
 		return &DamagedError{missing}
 	}
-	if err == nil {
-		err = os.Remove(s.knownPath()) // from now on it is not true any more
+	if err != nil {
+		return err
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(s.knownPath()); err != nil && !errors.Is(err, fs.ErrNotExist) { // from now on it is not true any more
 		return err
 	}
 	s.damage = append(reported, missing...)
+	if s.everything, err = readReport(s.cfg.Dir); err != nil {
+		return err
+	}
 	for _, d := range s.damage {
 		s.log.Error("STORED MESSAGES ARE LOST: the store is damaged", "stream", d.Stream, "messages_at_most", d.Messages, "from", d.From, "to", d.To,
 			"block", d.Block, "found", d.Found, "report", filepath.Join(s.cfg.Aside, reportName))
@@ -80,6 +83,9 @@ func (s *Server) recall() error {
 
 func (s *Server) missing(reported []Damage) (all []Damage, err error) {
 	doc, err := os.ReadFile(s.knownPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // it was not stopped in order
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ type Server struct {
 	cfg Config
 	log *slog.Logger
 
-	damage []Damage
+	damage, everything []Damage
 
 	mu     sync.Mutex
 	closed bool
@@ -85,8 +85,11 @@ func Start(ctx context.Context, cfg Config, log *slog.Logger) (*Server, error) {
 	return s, nil
 }
 
-// Damage returns what is reported lost of the store, at this start and before.
+// Damage returns what is reported lost of the store, at this start and before, until the report is taken away.
 func (s *Server) Damage() []Damage { return s.damage }
+
+// EverDamaged is Damage with what was taken away.
+func (s *Server) EverDamaged() []Damage { return s.everything }
 
 func options(cfg Config) (*server.Options, error) {
 	if cfg.Name == "" || cfg.Dir == "" {
