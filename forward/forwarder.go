@@ -136,7 +136,8 @@ func (f *Forwarder) Run(ctx context.Context) error {
 		return nil
 	}
 	f.shut()
-	events, trouble := 0, f.Trouble()
+	events := 0
+	trouble, _ := f.Trouble()
 	for _, l := range f.lanes {
 		events += l.abandon()
 	}

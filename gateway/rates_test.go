@@ -278,8 +278,8 @@ func TestRatesThatCannotBe(t *testing.T) {
 		"rates: {caller: {bytes: 2GiB}}":                                                               "rates.caller: bytes: must be at most",
 		"rates: {caller: {event: 1}}":                                                                  `did you mean "events"?`,
 		"rates: {caller: {events: 1, burst: 2h}}":                                                      "rates.caller: burst: must be 1ms to 1h",
-		"streams: {web: {rate: {key: {events: 30, burst: 2h}}}}":                                       "streams.web: rate: burst:",
-		"streams: {web: {rate: {key: {events: 30}, keys: 100000000}}}":                                 "streams.web: rate: keys: must be at most",
+		"streams: {web: {rate: {key: {events: 30, burst: 2h}}}}":                                       "streams.web.rate: burst:",
+		"streams: {web: {rate: {key: {events: 30}, keys: 100000000}}}":                                 "streams.web.rate: keys: must be at most",
 	} {
 		_, err := load(t, tokens+doc)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
