@@ -3,6 +3,8 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -30,19 +32,44 @@ const (
 	shortSecret = 16 // characters: below, it can be guessed
 )
 
-// loadTokens reads the secrets and returns the tokens, nil without an AuthConfig; or everything that is wrong, each with its path.
-func (c *Config) loadTokens() (*auth.Tokens, error) {
+// openTokens returns the tokens, nil without an AuthConfig: everybody may do everything.
+func (c *Config) openTokens() (*auth.Tokens, error) {
 	if c.Auth == nil {
 		return nil, nil
 	}
+	all, err := c.Auth.load(c)
+	if err != nil {
+		return nil, err
+	}
+	return auth.New(all)
+}
+
+// reloadTokens reads the secrets again; when one is missing all stay as they were.
+func (g *Gateway) reloadTokens() {
+	if g.tokens == nil {
+		return
+	}
+	all, err := g.cfg.Auth.load(&g.cfg)
+	if err == nil {
+		err = g.tokens.Replace(all)
+	}
+	if err != nil {
+		g.log.Error("the secrets of tokens are not read again, the old ones stay in force", "err", err)
+		return
+	}
+	g.log.Info("the secrets of tokens were read again", "tokens", len(all))
+}
+
+// load reads the secrets and returns the tokens, or everything that is wrong, each with its path in the configuration.
+func (a *AuthConfig) load(c *Config) ([]auth.Token, error) {
 	var problems []error
-	if len(c.Auth.Tokens) == 0 {
+	if len(a.Tokens) == 0 {
 		problems = append(problems, errors.New("auth.tokens: there is none, so nobody could do anything; leave auth out to let everybody in"))
 	}
 	seen := map[string]string{} // what must be there once -> whose it is
-	all := make([]auth.Token, len(c.Auth.Tokens))
-	for i := range c.Auth.Tokens {
-		cfg, path := &c.Auth.Tokens[i], fmt.Sprintf("auth.tokens.%d.", i)
+	all := make([]auth.Token, len(a.Tokens))
+	for i := range a.Tokens {
+		cfg, path := &a.Tokens[i], fmt.Sprintf("auth.tokens.%d.", i)
 		for _, err := range []error{cfg.idProblem(seen), cfg.streamsProblem(c), cfg.actionsProblem()} {
 			if err != nil {
 				problems = append(problems, fmt.Errorf("%s%w", path, err))
@@ -53,14 +80,14 @@ func (c *Config) loadTokens() (*auth.Tokens, error) {
 			problems = append(problems, fmt.Errorf("%ssecret: %w", path, err))
 		}
 		all[i] = auth.Token{ID: cfg.ID, Secrets: secrets, Streams: cfg.Streams}
-		for _, a := range cfg.Actions {
-			all[i].Actions = append(all[i].Actions, auth.Action(a))
+		for _, action := range cfg.Actions {
+			all[i].Actions = append(all[i].Actions, auth.Action(action))
 		}
 	}
 	if problems != nil {
 		return nil, errors.Join(problems...)
 	}
-	return auth.New(all)
+	return all, nil
 }
 
 func (t *TokenConfig) idProblem(seen map[string]string) error {
@@ -137,7 +164,10 @@ func bearable(secret string) bool {
 // authWarnings names what works and is weak. The configuration is valid.
 func (c *Config) authWarnings() (all []string) {
 	if c.Auth == nil {
-		return nil
+		if host, _, err := net.SplitHostPort(c.Admin.Listen); err == nil && !loopback(host) {
+			all = append(all, fmt.Sprintf("admin.listen: %s can be reached from other machines, and without auth whoever reaches it may change everything", c.Admin.Listen))
+		}
+		return all
 	}
 	for i := range c.Auth.Tokens {
 		secrets, err := c.Auth.Tokens[i].secrets(map[string]string{})
@@ -147,6 +177,11 @@ func (c *Config) authWarnings() (all []string) {
 		}
 	}
 	return all
+}
+
+func loopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
 // senders is what ingest asks, nil when everybody may send.

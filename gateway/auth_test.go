@@ -88,6 +88,34 @@ func TestTokensGuardTheGateway(t *testing.T) {
 	}
 }
 
+func TestReloadReadsSecretsAgain(t *testing.T) {
+	ref := secretFile(t, "the-old-one")
+	file := strings.TrimPrefix(ref, "file:")
+	cfg := zero(t)
+	cfg.Auth = &AuthConfig{Tokens: []TokenConfig{{ID: "a", Secret: ref, Streams: []string{"*"}, Actions: []string{"send"}}}}
+	in := start(t, cfg)
+	defer in.end()
+	for _, step := range []struct {
+		text  string
+		valid map[string]int
+	}{
+		{"the-old-one", map[string]int{"the-old-one": 200, "the-new-one": 401}},
+		{"the-new-one\nthe-old-one", map[string]int{"the-old-one": 200, "the-new-one": 200}},
+		{"", map[string]int{"the-old-one": 200, "the-new-one": 200}},
+		{"the-new-one", map[string]int{"the-old-one": 401, "the-new-one": 200}},
+	} {
+		if err := os.WriteFile(file, []byte(step.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		in.Reload()
+		for secret, want := range step.valid {
+			if status, doc := in.ask(secret, "POST", "/v1/streams/web/events", "{}"); status != want {
+				t.Errorf("with %q in the file, %s: %d %s, want %d", step.text, secret, status, doc, want)
+			}
+		}
+	}
+}
+
 func TestWeakTokensAreRefused(t *testing.T) {
 	good, other := secretFile(t, "0123456789abcdef0123"), secretFile(t, "another-secret-of-some-length")
 	t.Setenv("EMPTY_TOKEN_OF_A_TEST", "")
@@ -142,6 +170,15 @@ func TestGuessableTokensAreWarnedOf(t *testing.T) {
 	_, warnings, err := Load(Sources{File: file, Environ: []string{"HEADGATE_TOKEN=x"}})
 	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "auth.tokens.0.secret") || strings.Contains(warnings[0], "hunter2") {
 		t.Errorf("%q, %v", warnings, err)
+	}
+}
+
+func TestOpenAdminListenersAreWarnedOf(t *testing.T) {
+	for listen, warns := range map[string]bool{"127.0.0.1:9090": false, "[::1]:0": false, "localhost:9090": false, ":9090": true, "0.0.0.0:9090": true, "10.0.0.7:9090": true} {
+		_, warnings, err := Load(Sources{Set: []string{"admin.listen=\"" + listen + "\""}})
+		if err != nil || (len(warnings) > 0) != warns {
+			t.Errorf("%s: %q, %v", listen, warnings, err)
+		}
 	}
 }
 

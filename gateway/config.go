@@ -179,7 +179,7 @@ func (c *Config) Validate() error {
 		add("streams."+name, mustBe(validName(name), "not a stream name; use a-z, 0-9, _ and -, at most 63"))
 		add("streams."+name, errors.Join(s.problem(), c.knowsBackend(s.Backend)))
 	}
-	_, err := c.loadTokens()
+	_, err := c.openTokens()
 	return errors.Join(append(append(all, err), c.rateProblems()...)...)
 }
 

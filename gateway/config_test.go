@@ -72,6 +72,7 @@ func TestLoadNamesWhatIsWrong(t *testing.T) {
 		"streams: {web: {ack: {min: delivered}}}":           `default durable must lie between`,
 		"streams: {web: {key: {json: remote_ip}}}":          `streams.web.key.json: `,
 		"streams: {web: {key: {json: /a, header: b}}}":      `streams.web.key: set one of json, header and ce`,
+		"streams: {web: {key: {header: Authorization}}}":    `streams.web.key.header: must not be a header with credentials`,
 		"streams: {web: {limits: {event: 8MiB}}}":           `streams.web.limits.event: must leave 64KiB`,
 		"streams: {web: {linger: {waiting: soon}}}":         `"soon" is not a duration`,
 		"memory: 1KiB":                                      `memory: must be at least 16MiB`,

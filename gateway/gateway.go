@@ -91,7 +91,7 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 	}
 	g.deadLettered, g.rates = newDeadLettered(g.metrics), newRateMetrics(g.metrics)
 	g.metrics.MustRegister(newIDMetrics(g))
-	if g.tokens, err = cfg.loadTokens(); err != nil {
+	if g.tokens, err = cfg.openTokens(); err != nil {
 		return nil, err
 	}
 	// Half of the memory for requests that are being read, an eighth for dead letters, the rest for what waits in lanes.

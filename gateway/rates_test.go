@@ -174,6 +174,37 @@ func tokensOf(cfg Config) []TokenConfig {
 	return cfg.Auth.Tokens
 }
 
+// TestQ03NoCallerAndNoKeyIsALabel: neither tokens nor addresses nor keys, whatever becomes of them.
+func TestQ03NoCallerAndNoKeyIsALabel(t *testing.T) {
+	cfg := zero(t)
+	cfg.Auth = &AuthConfig{Tokens: []TokenConfig{{ID: "tenant-4711", Secret: secretFile(t, "of-tenant"), Streams: []string{"*"}, Actions: []string{"send"}}}}
+	cfg.Rates.Caller = RateConfig{Events: 1, Burst: settings.Duration(30 * time.Second)}
+	cfg.Streams = map[string]StreamConfig{"web": {Key: KeyConfig{JSON: "/k"}, Rate: StreamRateConfig{Key: RateConfig{Events: 1, Burst: settings.Duration(5 * time.Second)}}}}
+	in := start(t, cfg)
+	defer in.end()
+	for _, status := range []int{207, 429, 401} {
+		token := "of-tenant"
+		if status == 401 {
+			token = "stranger-0815"
+		}
+		if got, doc := in.ask(token, "POST", "/v1/streams/web/events", lines("key-1234", 20)); got != status {
+			t.Errorf("%d %s, want %d", got, doc, status)
+		}
+	}
+	_, metrics := in.ask("", "GET", "/metrics", "")
+	for _, text := range []string{"4711", "of-tenant", "0815", "1234", "127.0.0.1"} {
+		if strings.Contains(metrics, text) {
+			t.Errorf("the metrics contain %s", text)
+		}
+	}
+	for _, series := range []string{`headgate_key_rate_events_total{stream="web"} 15`, `headgate_ingest_rejected_total{code="caller_rate",stream="web"} 1`,
+		`headgate_ingest_rejected_total{code="unauthorized",stream="other"} 1`} {
+		if !strings.Contains(metrics, series) {
+			t.Errorf("no %s", series)
+		}
+	}
+}
+
 func TestRetryAfterIsTrue(t *testing.T) {
 	cfg := zero(t)
 	cfg.Rates.Caller = RateConfig{Bytes: 100, Burst: settings.Duration(10 * time.Second)}

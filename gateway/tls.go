@@ -57,12 +57,16 @@ func (g *Gateway) secure() *tls.Config {
 	return g.certs.TLS("http/1.1")
 }
 
-// Reload takes over what has changed outside of the configuration: certificates. It may be called at any time, and is
+// Reload takes over what has changed outside of the configuration: certificates, the secrets of tokens. It may be called at any time, and is
 // what SIGHUP does.
 func (g *Gateway) Reload() {
-	if k := g.certs; g.accepting.Load() && k != nil {
+	if !g.accepting.Load() {
+		return
+	}
+	if k := g.certs; k != nil {
 		k.Look()
 	}
+	g.reloadTokens()
 }
 
 // CORSConfig says which pages of other origins a browser lets send events. Nothing set: none.

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"io"
 	"net/http"
+	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -41,12 +44,46 @@ auth:
 	if out, _ := p.headgate(0, "stream", "list"); !strings.Contains(out, "web") || strings.Contains(out, "app") {
 		t.Errorf("stream list: %s", out)
 	}
+	if err := os.WriteFile(sender, []byte("0123456789abcdef-again\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	p.until("the new secret is in force", func() bool {
+		_, status := p.try("web", "0123456789abcdef-again")
+		return status == http.StatusOK
+	})
+	if _, status := p.try("web", "0123456789abcdef-sender"); status != http.StatusUnauthorized {
+		t.Errorf("the old secret is answered %d", status)
+	}
 	if log := p.log.String(); strings.Contains(log, "0123456789abcdef") {
 		t.Error("the log has a secret")
 	}
 	if code := p.terminate(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
+}
+
+// try posts an event with a token.
+func (p *process) try(stream, token string) (answer string, status int) {
+	p.t.Helper()
+	req, err := http.NewRequest("POST", p.http+"/v1/streams/"+stream+"/events", strings.NewReader("{}"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-ndjson")
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	doc, err := io.ReadAll(resp.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return string(doc), resp.StatusCode
 }
 
 func TestCheckRefusesWeakTokens(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/headgate-io/headgate/event"
 )
@@ -43,8 +44,8 @@ type Token struct {
 
 // Tokens finds callers by their secrets, which it keeps as keyed hashes. All methods may be called concurrently.
 type Tokens struct {
-	grants  map[uint64]*grant // by the first bytes of the hash
-	hashers sync.Pool         // of *hasher
+	grants  atomic.Pointer[map[uint64]*grant] // by the first bytes of the hash
+	hashers sync.Pool                         // of *hasher
 }
 
 // grant is a Token under one of its secrets.
@@ -63,18 +64,25 @@ type hasher struct {
 func New(all []Token) (*Tokens, error) {
 	key := make([]byte, sha256.BlockSize)
 	rand.Read(key) // never fails
-	t := &Tokens{grants: map[uint64]*grant{}}
+	t := &Tokens{}
 	t.hashers.New = func() any { return &hasher{Hash: hmac.New(sha256.New, key)} }
+	return t, t.Replace(all)
+}
+
+// Replace puts other tokens in force, all at once, or none when there is an error.
+func (t *Tokens) Replace(all []Token) error {
+	grants := map[uint64]*grant{}
 	for i := range all {
 		for _, secret := range all[i].Secrets {
 			g := &grant{token: &all[i], id: []byte(all[i].ID), digest: t.digest([]byte(secret))}
-			if other := t.grants[place(&g.digest)]; other != nil {
-				return nil, fmt.Errorf("tokens %q and %q have the same secret", other.token.ID, g.token.ID)
+			if other := grants[place(&g.digest)]; other != nil {
+				return fmt.Errorf("tokens %q and %q have the same secret", other.token.ID, g.token.ID)
 			}
-			t.grants[place(&g.digest)] = g
+			grants[place(&g.digest)] = g
 		}
 	}
-	return t, nil
+	t.grants.Store(&grants)
+	return nil
 }
 
 func place(digest *[sha256.Size]byte) uint64 { return binary.LittleEndian.Uint64(digest[:]) }
@@ -126,7 +134,7 @@ func (t *Tokens) find(authorization []byte) (*grant, *event.Problem) {
 		return nil, event.Problemf(event.Unauthorized, "credentials are sent as Authorization: Bearer TOKEN")
 	}
 	digest := t.digest(secret)
-	g := t.grants[place(&digest)]
+	g := (*t.grants.Load())[place(&digest)]
 	if g == nil || subtle.ConstantTimeCompare(g.digest[:], digest[:]) != 1 {
 		return nil, event.Problemf(event.Unauthorized, "the token is not one of this gateway's")
 	}

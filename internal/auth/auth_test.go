@@ -87,6 +87,24 @@ func TestOneSecretIsOneCaller(t *testing.T) {
 	}
 }
 
+func TestReplace(t *testing.T) {
+	all := tokens(t)
+	if err := all.Replace([]Token{{ID: "a", Secrets: []string{"x"}}, {ID: "b", Secrets: []string{"x"}}}); err == nil {
+		t.Error("two callers have the same secret")
+	}
+	if _, no := all.Sender([]byte("Bearer secret-of-web-1"), []byte("web")); no != nil {
+		t.Errorf("after a failed change: %v", no)
+	}
+	if err := all.Replace([]Token{{ID: "web-1", Secrets: []string{"new"}, Streams: []string{"web"}, Actions: []Action{Send}}}); err != nil {
+		t.Fatal(err)
+	}
+	for secret, ok := range map[string]bool{"new": true, "secret-of-web-1": false} {
+		if _, no := all.Sender([]byte("Bearer "+secret), []byte("web")); (no == nil) != ok {
+			t.Errorf("%s: %v", secret, no)
+		}
+	}
+}
+
 func TestSenderAllocatesNothing(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector allocates")
