@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,7 +58,7 @@ func newSendCommand(c clock) *cobra.Command {
 			return err
 		}
 		defer file.Close()
-		s := &sender{to: to, clock: c, options: o, file: args[0], stderr: cmd.ErrOrStderr()}
+		s := &sender{name: rand.Text(), to: to, clock: c, options: o, file: args[0], stderr: cmd.ErrOrStderr()}
 		if s.file == "-" {
 			s.file = "stdin"
 		}

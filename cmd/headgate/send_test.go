@@ -99,6 +99,23 @@ func TestSendShowsTheFirstRejectedEventsOnly(t *testing.T) {
 	}
 }
 
+// Each request has a key of its own, and its repetitions have the same: what was stored is not stored again.
+func TestSendNamesItsRequests(t *testing.T) {
+	busy := reply{status: 409, body: `{"status":409,"code":"idempotency_in_flight","detail":"because","retryable":true}`}
+	s := scripted(t, refused(503, "ack_timeout", `"stored":"unknown"`), busy, accepted(1), accepted(1))
+	r := command(t, "1\n2\n", "send", "--stream", "s", "--batch", "1", "-")
+	if got := summaryOf(t, r); r.code != 0 || got.Sent != 2 || len(s.requests) != 4 {
+		t.Fatalf("%+v, %d requests, exit code %d", got, len(s.requests), r.code)
+	}
+	var keys []string
+	for _, q := range s.requests {
+		keys = append(keys, q.header.Get("Idempotency-Key"))
+	}
+	if keys[0] == "" || keys[0] != keys[1] || keys[0] != keys[2] || keys[3] == "" || keys[3] == keys[0] {
+		t.Errorf("keys %q", keys)
+	}
+}
+
 // TestO05SendRetries walks through all failures that a retry can help, and ends with success.
 func TestO05SendRetries(t *testing.T) {
 	after := func(r reply, value string) reply {

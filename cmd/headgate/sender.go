@@ -16,6 +16,7 @@ type sender struct {
 	clock    clock
 	options  sendOptions
 	file     string
+	name     string // of this run, which nobody else has: with the number of its first event it is the key of a request
 	stderr   io.Writer
 	progress *progress
 
@@ -124,7 +125,8 @@ func (s *sender) sendBatch(ctx context.Context, b *batch) error {
 func (s *sender) post(ctx context.Context, b *batch, deadline time.Time) (a answer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, max(deadline.Sub(s.clock.now()), time.Second))
 	defer cancel()
-	c := call{method: http.MethodPost, path: s.options.path(), mediaType: s.options.mediaType, body: b.body}
+	c := call{method: http.MethodPost, path: s.options.path(), mediaType: s.options.mediaType, body: b.body,
+		header: http.Header{"Idempotency-Key": {fmt.Sprintf("%s-%d", s.name, b.first)}}}
 	_, err = s.to.do(ctx, c, &a)
 	if refused, ok := errors.AsType[*refusedError](err); ok {
 		if json.Unmarshal(refused.body, &a) == nil && a.Rejected > 0 && !refused.doc.Retryable {
@@ -177,7 +179,7 @@ func (s *sender) sayRetry(err error, o outcome) {
 	if o.unknown && !s.warned {
 		s.warned = true
 		s.progress.clear()
-		fmt.Fprintln(s.stderr, "headgate send: it is not known whether that request was stored, so sending it again may store its events twice")
+		fmt.Fprintln(s.stderr, "headgate send: it is not known whether that request was stored; it is sent again with the same Idempotency-Key, which may store its events twice only if the gateway has restarted")
 	}
 }
 
