@@ -49,7 +49,7 @@ func openDeflate(w io.Writer) io.WriteCloser {
 }
 
 func openBrotli(w io.Writer) io.WriteCloser {
-	z, err := brotli.NewWriter(w, 5)
+	z, err := brotli.NewWriter(w, 3)
 	if err != nil {
 		panic(err)
 	}
@@ -72,7 +72,7 @@ func brotlied(text string) string    { return coded(openBrotli, text) }
 func framed(texts ...string) string  { return coded(openFramed, texts...) }
 func snapped(text string) string     { return string(snappy.Encode(nil, []byte(text))) }
 
-func TestCodings(t *testing.T) {
+func TestC06C08C10Codings(t *testing.T) {
 	plain := strings.Repeat("{\"a\":1}\n", 1000)
 	for _, c := range []struct {
 		name, coding, body string
@@ -176,15 +176,15 @@ func TestCodedBodiesCutAtEveryByte(t *testing.T) {
 
 // Bodies on both sides of the size up to which a body is decoded once, and of its limit.
 func TestInflatedSizes(t *testing.T) {
-	noise := make([]byte, 2*atOnce)
+	noise := make([]byte, atOnce+1)
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range noise {
 		noise[i] = "0123456789abcdef"[random.Uint32()&15]
 	}
-	for _, n := range []int{1, 65537, atOnce, atOnce + 1, 2 * atOnce} {
+	for _, n := range []int{1, 65537, atOnce, atOnce + 1} {
 		text := string(noise[:n])
 		for name, c := range samples(text) {
-			for _, room := range []int64{0, 1, 1 << 30} {
+			for _, room := range []int64{0, 1 << 30} {
 				if got, err := c.coding.inflated(c.body, int64(n)+room); err != nil || got != text {
 					t.Errorf("%s of %d bytes with %d to spare: %d bytes, %v", name, n, room, len(got), err)
 				}
@@ -341,6 +341,40 @@ func TestInnerCodedBodyIsLimited(t *testing.T) {
 		t.Errorf("got %d %s", r.StatusCode, r.body)
 	}
 	g.nothing()
+}
+
+// A gzip body that is wrong about its size is inflated all the same, or refused for what it is.
+func TestGzipSizes(t *testing.T) {
+	big, small := strings.Repeat("0123456789abcdef0123456789abcdeX", 3<<20/32), "0123456789"
+	stored := coded(func(w io.Writer) io.WriteCloser { // as large as what is in it
+		z, err := gzip.NewWriterLevel(w, gzip.NoCompression)
+		if err != nil {
+			panic(err)
+		}
+		return z
+	}, big)
+	if gzipCoding.likely([]byte(stored)) != 3<<20 || gzipCoding.likely([]byte(gzipped(big))) != 0 {
+		t.Error("the wrong sizes are believed")
+	}
+	for name, c := range map[string]struct{ body, want string }{
+		"one member":           {stored, big},
+		"a small one at last":  {stored + gzipped(small), big + small},
+		"a large one at last":  {gzipped(small) + stored, small + big},
+		"two large ones":       {stored + stored, big + big},
+		"large and compressed": {gzipped(big), big},
+	} {
+		if got, err := gzipCoding.inflated(c.body, 64<<20); err != nil || got != c.want {
+			t.Errorf("%s: %d bytes, %v", name, len(got), err)
+		}
+		if _, err := gzipCoding.inflated(c.body, int64(len(c.want)-1)); err != errOverLimit {
+			t.Errorf("%s, one byte too many: %v", name, err)
+		}
+	}
+	liar := stored[:len(stored)-4] + "\x00\x00\x50\x00" // 5 MiB
+	var problem *event.Problem
+	if _, err := gzipCoding.inflated(liar, 64<<20); !errors.As(err, &problem) || problem.Code != event.BadGzip {
+		t.Errorf("a wrong size: %v", err)
+	}
 }
 
 // Frames that hold nothing cost time and give nothing.

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
 
@@ -22,25 +23,51 @@ func (c coding) inflate(dst *buffer, src []byte, limit int64) error {
 		return c.problem(unsnap(dst, src, limit))
 	}
 	d := c.takeInflater()
-	err := dst.decode(d, src, limit)
+	err := dst.decode(d, src, limit, c.likely(src))
 	c.giveInflater(d)
 	return c.problem(err)
 }
 
-// decode puts what d makes of src into b.
-func (b *buffer) decode(d inflater, src []byte, limit int64) error {
+// What a gzip body says of its size is believed, until it turns out otherwise, up to so many bytes for each that was sent,
+// and so many at all. A lie then costs no more than sending that much.
+const (
+	believedRatio = 32
+	believedMost  = 16 << 20
+)
+
+// likely returns what the last gzip member says of its size (RFC 1952 section 2.3.1), 0 for other codings and for what
+// cannot be believed.
+func (c coding) likely(src []byte) int64 {
+	if c != gzipCoding || len(src) < 4 {
+		return 0
+	}
+	size := int64(binary.LittleEndian.Uint32(src[len(src)-4:]))
+	if size > min(believedMost, int64(len(src))*believedRatio) {
+		return 0
+	}
+	return size
+}
+
+// decode puts what d makes of src into b; likely is how much that will be, as far as is known.
+func (b *buffer) decode(d inflater, src []byte, limit, likely int64) error {
+	room := min(limit, max(atOnce, likely))
+	if room > atOnce {
+		if err := b.replace(room); err != nil {
+			return err
+		}
+	}
 	err := d.begin(src)
 	if err == nil {
-		err = b.fill(d, min(limit, atOnce))
+		err = b.fill(d, room)
 	}
-	if err != errOverLimit || limit <= atOnce {
+	if err != errOverLimit || limit <= room {
 		return err
 	}
-	rest, err := b.measure(d, limit-atOnce-1) // fill has read one too many
+	rest, err := b.measure(d, limit-room-1) // fill has read one too many
 	if err != nil {
 		return err
 	}
-	size := atOnce + 1 + rest
+	size := room + 1 + rest
 	if err = b.replace(size); err == nil {
 		err = d.begin(src)
 	}

@@ -3,12 +3,14 @@ package ingest
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -263,4 +265,30 @@ func TestF30OutOfDescriptors(t *testing.T) {
 	}
 	waiting.send(request11(events, "1\n", ndjson)).answer().want(t, 200, "")
 	another.send(request11(events, "1\n", ndjson)).answer().want(t, 200, "")
+}
+
+// P03, over HTTP/1.1: who goes on sending gets an answer that says it is the last one, and does not hold up the stop.
+func TestP03ClientThatGoesOnSending(t *testing.T) {
+	g := serve(t, Config{}, &fakeStream{})
+	text := strings.Repeat(request11(events, "1\n", ndjson), 100)
+	var senders sync.WaitGroup
+	for range 4 {
+		c := g.dial()
+		senders.Go(func() {
+			for {
+				if _, err := io.WriteString(c.Conn, text); err != nil {
+					return
+				}
+			}
+		})
+		senders.Go(func() { io.Copy(io.Discard, c.r) })
+	}
+	g.until(func() bool { return len(g.data()) > 0 })
+	if err := g.Shutdown(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if n := len(g.Server.open.all()); n != 0 {
+		t.Errorf("%d connections are open", n)
+	}
+	senders.Wait()
 }
