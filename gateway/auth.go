@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/headgate-io/headgate/admin"
@@ -60,43 +61,34 @@ func (g *Gateway) reloadTokens() {
 	g.log.Info("the secrets of tokens were read again", "tokens", len(all))
 }
 
-// load reads the secrets and returns the tokens, or everything that is wrong, each with its path in the configuration.
+// load reads the secrets and returns the tokens, or everything that is wrong, each with its path in tokens.
 func (a *AuthConfig) load(c *Config) ([]auth.Token, error) {
-	var problems []error
 	if len(a.Tokens) == 0 {
-		problems = append(problems, errors.New("auth.tokens: there is none, so nobody could do anything; leave auth out to let everybody in"))
+		return nil, errors.New("there is none, so nobody could do anything; leave auth out to let everybody in")
 	}
+	var problems []error
 	seen := map[string]string{} // what must be there once -> whose it is
 	all := make([]auth.Token, len(a.Tokens))
 	for i := range a.Tokens {
-		cfg, path := &a.Tokens[i], fmt.Sprintf("auth.tokens.%d.", i)
-		for _, err := range []error{cfg.idProblem(seen), cfg.streamsProblem(c), cfg.actionsProblem()} {
-			if err != nil {
-				problems = append(problems, fmt.Errorf("%s%w", path, err))
-			}
-		}
+		cfg := &a.Tokens[i]
 		secrets, err := cfg.secrets(seen)
-		if err != nil {
-			problems = append(problems, fmt.Errorf("%ssecret: %w", path, err))
-		}
+		problems = append(problems, settings.At(strconv.Itoa(i), errors.Join(settings.At("id", cfg.idProblem(seen)),
+			settings.At("streams", cfg.streamsProblem(c)), settings.At("actions", cfg.actionsProblem()), settings.At("secret", err))))
 		all[i] = auth.Token{ID: cfg.ID, Secrets: secrets, Streams: cfg.Streams}
 		for _, action := range cfg.Actions {
 			all[i].Actions = append(all[i].Actions, auth.Action(action))
 		}
 	}
-	if problems != nil {
-		return nil, errors.Join(problems...)
-	}
-	return all, nil
+	return all, errors.Join(problems...)
 }
 
 func (t *TokenConfig) idProblem(seen map[string]string) error {
 	odd := func(r rune) bool { return r <= ' ' || r > '~' }
 	if t.ID == "" || len(t.ID) > maxTokenID || strings.ContainsFunc(t.ID, odd) {
-		return fmt.Errorf("id: %q must be 1 to %d printable ASCII characters without spaces", t.ID, maxTokenID)
+		return fmt.Errorf("%q must be 1 to %d printable ASCII characters without spaces", t.ID, maxTokenID)
 	}
 	if seen["id "+t.ID] != "" {
-		return fmt.Errorf("id: %q is there twice; several secrets of one caller go into one file, one a line", t.ID)
+		return fmt.Errorf("%q is there twice; several secrets of one caller go into one file, one a line", t.ID)
 	}
 	seen["id "+t.ID] = t.ID
 	return nil
@@ -105,16 +97,16 @@ func (t *TokenConfig) idProblem(seen map[string]string) error {
 // streamsProblem refuses streams that can't be: where the file names all there are, another one is a typing error.
 func (t *TokenConfig) streamsProblem(c *Config) error {
 	if len(t.Streams) == 0 {
-		return fmt.Errorf("streams: name those that the token is for, or %q for all", auth.All)
+		return fmt.Errorf("name those that the token is for, or %q for all", auth.All)
 	}
 	for _, name := range t.Streams {
 		_, known := c.Streams[name]
 		switch {
 		case name == auth.All, known:
 		case !validName(name):
-			return fmt.Errorf("streams: %q is not a stream name", name)
+			return fmt.Errorf("%q is not a stream name", name)
 		case len(c.Streams) > 0 && !c.autoCreate():
-			return fmt.Errorf("streams: there is no stream %q in streams; define it there, or write %q", name, auth.All)
+			return fmt.Errorf("there is no stream %q in streams; define it there, or write %q", name, auth.All)
 		}
 	}
 	return nil
@@ -122,11 +114,11 @@ func (t *TokenConfig) streamsProblem(c *Config) error {
 
 func (t *TokenConfig) actionsProblem() error {
 	if len(t.Actions) == 0 {
-		return fmt.Errorf("actions: name what the token may do: some of %q", auth.Actions())
+		return fmt.Errorf("name what the token may do: some of %q", auth.Actions())
 	}
 	for _, a := range t.Actions {
 		if !slices.Contains(auth.Actions(), auth.Action(a)) {
-			return fmt.Errorf("actions: must be among %q, got %q", auth.Actions(), a)
+			return fmt.Errorf("must be among %q, got %q", auth.Actions(), a)
 		}
 	}
 	return nil

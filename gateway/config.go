@@ -180,7 +180,9 @@ func (c *Config) Validate() error {
 		add("streams."+name, errors.Join(s.problem(), c.knowsBackend(s.Backend)))
 	}
 	_, err := c.openTokens()
-	return errors.Join(append(append(all, err), c.rateProblems()...)...)
+	add("auth.tokens", err)
+	add("rates", c.rateProblem())
+	return errors.Join(all...)
 }
 
 // knowsBackend refuses the name of a backend that is not configured; the embedded one needs no configuration.

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -52,17 +51,15 @@ func (r *RateConfig) limit() *rate.Limit {
 
 func (r *RateConfig) problem() error {
 	return errors.Join(
-		mustBe(r.Events >= 0 && r.Events <= highestRate, "events: must be 0 to %d a second, got %d", highestRate, r.Events),
-		mustBe(r.Bytes <= highestRate, "bytes: must be at most %s a second, got %s", settings.Bytes(highestRate), r.Bytes),
-		mustBe(r.Burst == 0 || r.Burst >= settings.Duration(time.Millisecond) && r.Burst <= longestBurst, "burst: must be 1ms to %s", time.Duration(longestBurst)),
-		mustBe(r.Burst == 0 || r.Events > 0 || r.Bytes > 0, "burst: there is no rate; set events or bytes"))
+		settings.At("events", mustBe(r.Events >= 0 && r.Events <= highestRate, "must be 0 to %d a second, got %d", highestRate, r.Events)),
+		settings.At("bytes", mustBe(r.Bytes <= highestRate, "must be at most %s a second, got %s", settings.Bytes(highestRate), r.Bytes)),
+		settings.At("burst", mustBe(r.Burst == 0 || r.Burst >= settings.Duration(time.Millisecond) && r.Burst <= longestBurst, "must be 1ms to %s", time.Duration(longestBurst))),
+		settings.At("burst", mustBe(r.Burst == 0 || r.Events != 0 || r.Bytes > 0, "there is no rate; set events or bytes")))
 }
 
-// rateProblems returns what is wrong with the rates of callers, each with its path.
-func (c *Config) rateProblems() (all []error) {
-	if err := c.Rates.Caller.problem(); err != nil {
-		all = append(all, fmt.Errorf("rates.caller: %w", err))
-	}
+// rateProblem returns what is wrong with the rates of callers, each with its path in rates.
+func (c *Config) rateProblem() error {
+	all := []error{settings.At("caller", c.Rates.Caller.problem())}
 	var ids []string
 	if c.Auth != nil {
 		for i := range c.Auth.Tokens {
@@ -72,13 +69,11 @@ func (c *Config) rateProblems() (all []error) {
 	for _, id := range slices.Sorted(maps.Keys(c.Rates.Callers)) {
 		own := c.Rates.Callers[id]
 		err := mustBe(slices.Contains(ids, id), "is the id of no token in auth.tokens; those are %q", ids)
-		if err = errors.Join(err, own.problem()); err != nil {
-			all = append(all, fmt.Errorf("rates.callers.%s: %w", id, err))
-		}
+		all = append(all, settings.At("callers."+id, errors.Join(err, own.problem())))
 	}
-	return all
+	return errors.Join(all...)
 }
 
 func (r *StreamRateConfig) problem() error {
-	return errors.Join(r.Key.problem(), mustBe(r.Keys >= 0 && r.Keys <= mostKeys, "keys: must be at most %d, got %d", mostKeys, r.Keys))
+	return errors.Join(settings.At("key", r.Key.problem()), settings.At("keys", mustBe(r.Keys >= 0 && r.Keys <= mostKeys, "must be at most %d, got %d", mostKeys, r.Keys)))
 }
