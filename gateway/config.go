@@ -61,7 +61,8 @@ type AdminConfig struct {
 
 // PluginsConfig bounds WebAssembly guests.
 type PluginsConfig struct {
-	Memory settings.Bytes `json:"memory"` // of one instance
+	Memory   settings.Bytes    `json:"memory"`   // of one instance
+	Deadline settings.Duration `json:"deadline"` // of a call for at most 256 events
 }
 
 // IdempotencyConfig bounds what is remembered of requests with an Idempotency-Key.
@@ -86,7 +87,7 @@ func DefaultConfig() Config {
 			MaxConnections: 20_000, MaxConnectionsPerAddress: 1_000, MaxConnectionAge: settings.Duration(5 * time.Minute),
 		},
 		Admin:   AdminConfig{Listen: "127.0.0.1:9090"},
-		Plugins: PluginsConfig{Memory: 64 << 20},
+		Plugins: PluginsConfig{Memory: 64 << 20, Deadline: settings.Duration(100 * time.Millisecond)},
 		Drain:   DrainConfig{Timeout: settings.Duration(30 * time.Second)},
 
 		Idempotency: IdempotencyConfig{Window: settings.Duration(10 * time.Minute), Keys: 100_000},
@@ -158,6 +159,8 @@ func (c *Config) Validate() error {
 	add("data", mustBe(c.Data != "", "must name a folder"))
 	add("memory", mustBe(c.Memory >= 16<<20, "must be at least 16MiB, got %s", c.Memory))
 	add("plugins.memory", mustBe(c.Plugins.Memory >= 1<<20 && c.Plugins.Memory <= 256<<20, "must be 1MiB to 256MiB, got %s", c.Plugins.Memory))
+	deadline := time.Duration(c.Plugins.Deadline)
+	add("plugins.deadline", mustBe(deadline >= time.Millisecond && deadline <= 10*time.Second, "must be 1ms to 10s, got %s", deadline))
 	add("log.level", oneOf(c.Log.Level, "debug", "info", "warn", "error"))
 	add("log.format", oneOf(c.Log.Format, "", "text", "json"))
 	add("http.tls", c.HTTP.TLS.problem())

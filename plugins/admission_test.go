@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/plugins/meter"
 	"github.com/headgate-io/headgate/sdk/abi"
 )
 
@@ -181,9 +182,9 @@ func TestLayoutCutAtEachByte(t *testing.T) {
 	m.custom = "Go"
 	wasm := m.bytes()
 	for n := range wasm {
-		readLayout(wasm[:n])
+		meter.ReadLayout(wasm[:n])
 	}
-	if l, err := readLayout(wasm); err != nil || len(l.exports) != 5 || l.languages[0] != "Go" {
+	if l, err := meter.ReadLayout(wasm); err != nil || len(l.Exports) != 5 || l.Languages[0] != "Go" {
 		t.Errorf("%+v %v", l, err)
 	}
 }
@@ -192,11 +193,11 @@ func FuzzLayout(f *testing.F) {
 	f.Add(scripted(false).bytes())
 	f.Add(withMemory(base(), "\x04\x01").bytes())
 	f.Fuzz(func(t *testing.T, wasm []byte) {
-		l, err := readLayout(wasm)
+		l, err := meter.ReadLayout(wasm)
 		if err != nil {
 			return
 		}
-		if n := len(l.types) + len(l.imports) + len(l.functions) + len(l.memories) + len(l.exports); n > len(wasm) {
+		if n := len(l.Imports) + len(l.Memories) + len(l.Exports) + len(l.Languages); n > len(wasm) {
 			t.Errorf("%d entries from %d bytes", n, len(wasm))
 		}
 		importFaults(l)

@@ -22,6 +22,8 @@ type bill struct {
 	failures [len(failureNames)]atomic.Int64
 	counters [abi.MaxCounters]atomic.Int64 // what the guest counts itself
 
+	poison poison
+
 	users int // guarded by bills.mu
 }
 
@@ -51,6 +53,8 @@ type version struct{ plugin, digest string }
 type bills struct {
 	mu  sync.Mutex
 	all map[version]*bill // guarded by mu
+
+	limit poisonLimit // of each version
 }
 
 func (s *bills) open(v version) *bill {
@@ -58,7 +62,7 @@ func (s *bills) open(v version) *bill {
 	defer s.mu.Unlock()
 	b := s.all[v]
 	if b == nil {
-		b = &bill{}
+		b = &bill{poison: poison{limit: s.limit}}
 		s.all[v] = b
 	}
 	b.users++

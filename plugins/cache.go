@@ -6,24 +6,33 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/headgate-io/headgate/plugins/meter"
 )
 
-// cacheFolder is where one module's compiled form is kept, with a sum of its files next to it: the compiler
-// executes what it finds, and checks only part of it.
-type cacheFolder string
+// cacheFolder is where one module's compiled form is kept, with a sum next to it of its files and of what they were
+// made from: the compiler executes what it finds, and checks only part of it.
+type cacheFolder struct {
+	path string // empty for none
+	key  string // of what is compiled
+}
 
-// cacheOf returns the folder of a module, made for this user alone and without damaged files; empty for none.
-func (h *Host) cacheOf(digest string) (cacheFolder, error) {
+// cacheOf returns the folder of a module, made for this user alone, and empty unless it holds the undamaged
+// compiled form of metered.
+func (h *Host) cacheOf(digest string, metered []byte) (cacheFolder, error) {
 	root := h.cfg.CacheDir
 	if root == "" {
-		return "", nil
+		return cacheFolder{}, nil
 	}
-	f := cacheFolder(filepath.Join(root, strings.TrimPrefix(digest, "sha256:")))
-	if err := os.MkdirAll(string(f), 0o700); err != nil {
-		return "", err
+	f := cacheFolder{
+		path: filepath.Join(root, strings.TrimPrefix(digest, "sha256:")),
+		key:  fmt.Sprintf("meter %d, %s", meter.Version, Digest(metered)),
+	}
+	if err := os.MkdirAll(f.path, 0o700); err != nil {
+		return cacheFolder{}, err
 	}
 	if err := os.Chmod(root, 0o700); err != nil {
-		return "", err
+		return cacheFolder{}, err
 	}
 	if want, err := os.ReadFile(f.sumFile()); err != nil || string(want) != f.sum() {
 		return f, f.clear()
@@ -39,7 +48,7 @@ func (h *Host) Forget(digest string) error {
 	}
 	h.compile <- struct{}{} // nobody fills the folder meanwhile
 	defer func() { <-h.compile }()
-	if err := cacheFolder(filepath.Join(h.cfg.CacheDir, strings.TrimPrefix(digest, "sha256:"))).clear(); err != nil {
+	if err := (cacheFolder{path: filepath.Join(h.cfg.CacheDir, strings.TrimPrefix(digest, "sha256:"))}).clear(); err != nil {
 		return fmt.Errorf("remove compiled plugin %s: %w", shortDigest(digest), err)
 	}
 	return nil
@@ -54,21 +63,22 @@ func (h *Host) Kept() (digests []string) {
 	return digests
 }
 
-func (f cacheFolder) sumFile() string { return string(f) + ".sum" }
+func (f cacheFolder) sumFile() string { return f.path + ".sum" }
 
 // clear removes what is kept.
 func (f cacheFolder) clear() error {
 	os.Remove(f.sumFile())
-	return os.RemoveAll(string(f))
+	return os.RemoveAll(f.path)
 }
 
 // seal keeps the sum of the files as they are now.
 func (f cacheFolder) seal() error { return os.WriteFile(f.sumFile(), []byte(f.sum()), 0o600) }
 
-// sum is over the names and contents of all files; one that can't be read makes it differ.
+// sum is over the key and the names and contents of all files; one that can't be read makes it differ.
 func (f cacheFolder) sum() string {
 	h := sha256.New()
-	files, _ := filepath.Glob(filepath.Join(string(f), "*", "*"))
+	fmt.Fprintln(h, f.key)
+	files, _ := filepath.Glob(filepath.Join(f.path, "*", "*"))
 	for _, name := range files {
 		p, err := os.ReadFile(name)
 		fmt.Fprintf(h, "%s %d %v\n", filepath.Base(name), len(p), err)

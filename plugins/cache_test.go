@@ -75,3 +75,31 @@ func TestL21WhatADeletedVersionTookOfTheCacheIsFreed(t *testing.T) {
 		t.Errorf("left %v", left)
 	}
 }
+
+// A gateway that makes something else of a module than the one before does not run what that one compiled.
+func TestCacheIsOfWhatIsCompiled(t *testing.T) {
+	dir, wasm := t.TempDir(), scripted(false).bytes()
+	h := hostOf(t, Config{CacheDir: dir})
+	closed(t, loadOf(t, h, wasm).Close())
+	metered, err := h.meter(wasm)
+	if err != nil || bytes.Equal(metered, wasm) {
+		t.Fatal("not metered", err)
+	}
+	kept := func(metered []byte) int {
+		f, err := h.cacheOf(Digest(wasm), metered)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := filepath.Glob(filepath.Join(f.path, "*", "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(files)
+	}
+	if n := kept(metered); n != 1 {
+		t.Errorf("%d files for the same", n)
+	}
+	if n := kept(wasm); n != 0 {
+		t.Errorf("%d files for what was metered otherwise", n)
+	}
+}

@@ -15,15 +15,18 @@ type failure uint8
 
 const (
 	trap       failure = iota // an instruction that can't be executed
+	outOfFuel                 // too many instructions
+	deadline                  // too much time
 	stackFull                 // calls nested too deep
 	noMemory                  // it asked for more memory than it may have, and then failed
 	exited                    // it left through proc_exit
 	badResult                 // a result that the checks refused, or a call that came back with an error
 	notWritten                // no result at all
+	skipped                   // it was not called, because too many of the caller's events made it trap
 )
 
 // failureNames are the words for kinds of failure in answers, logs and metrics; read only.
-var failureNames = [...]string{"TRAP", "STACK", "OOM", "EXIT", "BAD_RESULT", "NOT_WRITTEN"}
+var failureNames = [...]string{"TRAP", "FUEL", "DEADLINE", "STACK", "OOM", "EXIT", "BAD_RESULT", "NOT_WRITTEN", "SKIPPED"}
 
 // String returns the word of failureNames.
 func (f failure) String() string { return failureNames[f] }
@@ -117,7 +120,10 @@ func (in *instance) done() (event int, ok bool) {
 // failureOf names what ended a call.
 func (in *instance) failureOf(err error) failure {
 	var left exit
+	var stopped halted
 	switch {
+	case errors.As(err, &stopped):
+		return stopped.kind
 	case in.linear.refused:
 		return noMemory
 	case errors.As(err, &left):

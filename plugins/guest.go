@@ -30,6 +30,7 @@ type surroundings struct {
 // guest is one instance as its host functions see it. Like the instance it belongs to one goroutine at a time.
 type guest struct {
 	*surroundings
+	leash
 	random  *rand.ChaCha8
 	pending []byte // what was written to standard output or error since the last line end
 }
@@ -40,7 +41,7 @@ type guestKey struct{}
 func newGuest(s *surroundings) *guest {
 	var seed [32]byte
 	crand.Read(seed[:])
-	return &guest{surroundings: s, random: rand.NewChaCha8(seed)}
+	return &guest{surroundings: s, leash: leash{began: time.Now(), limit: initTime}, random: rand.NewChaCha8(seed)}
 }
 
 func guestOf(ctx context.Context) *guest { return ctx.Value(guestKey{}).(*guest) }

@@ -1,9 +1,8 @@
 // Package plugins runs users' WebAssembly modules over batches: it admits and compiles them, keeps instances
 // ready, and hands events over and results back under checks.
 //
-// A guest can't reach files, sockets or the environment, and nothing it returns is believed unchecked. But its
-// running time is not limited yet: a guest that never returns keeps its request, and in the end the whole
-// process, since compiled code can't be interrupted. Load trusted plugins only.
+// A guest can't reach files, sockets or the environment, and nothing it returns is believed unchecked. Compiled code
+// can't be interrupted, so what is compiled is a module that meters itself: see the package meter.
 package plugins
 
 import (
@@ -12,6 +11,7 @@ import (
 	"log/slog"
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -20,16 +20,21 @@ import (
 
 // Config is how plugins are run; its zero value works.
 type Config struct {
-	Instances int    // of each step of a chain, so many batches it works on at once; 0: min(GOMAXPROCS, 8)
-	MaxModule int    // bytes of a module; 0: 8 MiB, at most 32 MiB
-	MaxMemory int    // bytes of an instance's memory, whole pages of 64 KiB; 0: 64 MiB, at most 256 MiB
-	CacheDir  string // folder for compiled modules, empty for none. They are executed unchecked: only this user may write there
+	Instances int           // of each step of a chain, so many batches it works on at once; 0: min(GOMAXPROCS, 8)
+	MaxModule int           // bytes of a module; 0: 8 MiB, at most 32 MiB
+	MaxMemory int           // bytes of an instance's memory, whole pages of 64 KiB; 0: 64 MiB, at most 256 MiB
+	Deadline  time.Duration // of a call, which has at most 256 events; 0: 100 ms, at most 10 s
+	InitTime  time.Duration // of each call that sets a guest up; 0: 2 s
+	Patient   bool          // callers may make guests trap as often as they like, as in a trial
+	CacheDir  string        // folder for compiled modules, empty for none. They are executed unchecked: only this user may write there
 }
 
 const (
 	defaultModule, hardModule = 8 << 20, 32 << 20
 	defaultMemory, hardMemory = 64 << 20, 256 << 20
 	mostInstances             = 8
+
+	defaultDeadline, hardDeadline = 100 * time.Millisecond, 10 * time.Second
 )
 
 // Host loads modules and makes chains of them. It is safe for concurrent use.
@@ -39,6 +44,8 @@ type Host struct {
 	metrics *metrics
 	compile chan struct{} // holds a token while a module is compiled: one at a time, it takes a core and much memory
 	noCache sync.Once     // guards the log line about a cache that does not work
+
+	unmetered bool // for measurements of what metering costs
 }
 
 // New checks the configuration and registers the metrics.
@@ -49,12 +56,20 @@ func New(cfg Config, log *slog.Logger, reg prometheus.Registerer) (*Host, error)
 	if cfg.MaxModule == 0 {
 		cfg.MaxModule = defaultModule
 	}
+	if cfg.Deadline == 0 {
+		cfg.Deadline = defaultDeadline
+	}
 	if cfg.MaxMemory == 0 {
 		cfg.MaxMemory = defaultMemory
+	}
+	if cfg.InitTime == 0 {
+		cfg.InitTime = initTime
 	}
 	switch {
 	case cfg.Instances < 1:
 		return nil, fmt.Errorf("plugins: %d instances: at least 1", cfg.Instances)
+	case cfg.Deadline < time.Millisecond || cfg.Deadline > hardDeadline:
+		return nil, fmt.Errorf("plugins: a deadline of %s: 1ms to %s", cfg.Deadline, hardDeadline)
 	case cfg.MaxModule < 1 || cfg.MaxModule > hardModule:
 		return nil, fmt.Errorf("plugins: modules of %d bytes: 1 to %d", cfg.MaxModule, hardModule)
 	case cfg.MaxMemory < pageSize || cfg.MaxMemory > hardMemory || cfg.MaxMemory%pageSize != 0:
@@ -63,6 +78,11 @@ func New(cfg Config, log *slog.Logger, reg prometheus.Registerer) (*Host, error)
 	m, err := newMetrics(reg)
 	if err != nil {
 		return nil, fmt.Errorf("plugins: register metrics: %w", err)
+	}
+	if !cfg.Patient {
+		m.bills.limit = poisonLimit{
+			traps: trapsPerSecond, replacements: replacementsPerSecond, time: time.Duration(deadlinesAtOnce * float64(cfg.Deadline)),
+		}
 	}
 	return &Host{cfg: cfg, log: log, metrics: m, compile: make(chan struct{}, 1)}, nil
 }
@@ -89,7 +109,7 @@ func (h *Host) Load(ctx context.Context, wasm []byte) (*Module, error) {
 // open returns the module only when it passed all checks.
 func (h *Host) open(ctx context.Context, wasm []byte) (*Module, *Report, error) {
 	r := &Report{Digest: Digest(wasm), Size: len(wasm), Languages: []string{}}
-	l := h.inspect(wasm, r)
+	l, metered := h.inspect(wasm, r)
 	if !r.passed() {
 		return nil, r, nil
 	}
@@ -99,7 +119,7 @@ func (h *Host) open(ctx context.Context, wasm []byte) (*Module, *Report, error) 
 		return nil, r, fmt.Errorf("wait for another module to be compiled: %w", ctx.Err())
 	}
 	defer func() { <-h.compile }()
-	m, err := h.build(ctx, wasm, l, r)
+	m, err := h.build(ctx, metered, l, r)
 	return m, r, err
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/headgate-io/headgate/plugins/meter"
 	"github.com/headgate-io/headgate/sdk/abi"
 )
 
@@ -14,7 +15,7 @@ import (
 // stack; a result goes to stack[0].
 type hostFunction struct {
 	params string // a letter each: i for i32, I for i64
-	result string // "i" or none
+	result string // "i", "I" or none
 	call   func(g *guest, mem api.Memory, stack []uint64)
 }
 
@@ -35,7 +36,7 @@ func hostFunctions(module string) map[string]hostFunction {
 }
 
 func (f hostFunction) signature() string {
-	return signature(letterNames(f.params), letterNames(f.result))
+	return meter.Signature(letterNames(f.params), letterNames(f.result))
 }
 
 func letterNames(letters string) (names []string) {
@@ -52,17 +53,18 @@ func letterTypes(letters string) (types []api.ValueType) {
 	return types
 }
 
-// provide instantiates in rt what the module imports, and no more: host functions are compiled as well.
-func provide(ctx context.Context, rt wazero.Runtime, imports []imported) error {
-	builders := map[string]wazero.HostModuleBuilder{}
+// provide instantiates in rt what the metered module imports, and no more: host functions are compiled as well.
+func provide(ctx context.Context, rt wazero.Runtime, imports []meter.Import) error {
+	own := rt.NewHostModuleBuilder(meter.YieldModule)
+	yieldFunction.export(own, meter.YieldName)
+	builders := map[string]wazero.HostModuleBuilder{meter.YieldModule: own}
 	for _, in := range imports {
-		b := builders[in.module]
+		b := builders[in.Module]
 		if b == nil {
-			b = rt.NewHostModuleBuilder(in.module)
-			builders[in.module] = b
+			b = rt.NewHostModuleBuilder(in.Module)
+			builders[in.Module] = b
 		}
-		f := hostFunctions(in.module)[in.name]
-		b.NewFunctionBuilder().WithGoModuleFunction(f.bind(), letterTypes(f.params), letterTypes(f.result)).Export(in.name)
+		hostFunctions(in.Module)[in.Name].export(b, in.Name)
 	}
 	for _, b := range builders {
 		if _, err := b.Instantiate(ctx); err != nil {
@@ -72,9 +74,15 @@ func provide(ctx context.Context, rt wazero.Runtime, imports []imported) error {
 	return nil
 }
 
+func (f hostFunction) export(b wazero.HostModuleBuilder, name string) {
+	b.NewFunctionBuilder().WithGoModuleFunction(f.bind(), letterTypes(f.params), letterTypes(f.result)).Export(name)
+}
+
 func (f hostFunction) bind() api.GoModuleFunc {
 	return func(ctx context.Context, mod api.Module, stack []uint64) {
-		f.call(guestOf(ctx), mod.Memory(), stack)
+		g := guestOf(ctx)
+		f.call(g, mod.Memory(), stack)
+		g.check() // a call of the host takes longer than the fuel for it
 	}
 }
 

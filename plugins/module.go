@@ -10,6 +10,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/experimental"
 
+	"github.com/headgate-io/headgate/plugins/meter"
 	"github.com/headgate-io/headgate/sdk/abi"
 )
 
@@ -30,12 +31,12 @@ type Module struct {
 // Close gives the caller's module up. The last chain that uses it frees it.
 func (m *Module) Close() error { return m.refs.retire() }
 
-// build compiles a module that passed inspect, and starts it once. It fills in the rest of the report and
+// build compiles what inspect made of a module that passed, and starts it once. It fills in the rest of the report and
 // returns nil when that says no.
-func (h *Host) build(ctx context.Context, wasm []byte, l *layout, r *Report) (*Module, error) {
+func (h *Host) build(ctx context.Context, metered []byte, l *meter.Layout, r *Report) (*Module, error) {
 	m := &Module{Digest: r.Digest, Languages: r.Languages, host: h}
 	m.refs.init(m.free)
-	if m.compile(ctx, wasm, r) && m.start(ctx, l, r) {
+	if m.compile(ctx, metered, r) && m.start(ctx, l, r) {
 		r.ABI, r.Kind = abi.ExportVersion, kindOf(m.Capabilities)
 		return m, nil
 	}
@@ -43,11 +44,11 @@ func (h *Host) build(ctx context.Context, wasm []byte, l *layout, r *Report) (*M
 }
 
 // newRuntime makes the runtime, with a cache in dir unless that is empty.
-func (m *Module) newRuntime(ctx context.Context, dir cacheFolder) (err error) {
+func (m *Module) newRuntime(ctx context.Context, dir string) (err error) {
 	cfg := wazero.NewRuntimeConfig().WithMemoryLimitPages(hardMemory / pageSize).WithDebugInfoEnabled(false)
 	m.cache = nil
 	if dir != "" {
-		if m.cache, err = wazero.NewCompilationCacheWithDir(string(dir)); err != nil {
+		if m.cache, err = wazero.NewCompilationCacheWithDir(dir); err != nil {
 			m.cache = nil
 			return err
 		}
@@ -58,10 +59,10 @@ func (m *Module) newRuntime(ctx context.Context, dir cacheFolder) (err error) {
 }
 
 // compile uses the cache when that works, and else does without.
-func (m *Module) compile(ctx context.Context, wasm []byte, r *Report) bool {
-	dir, cacheErr := m.host.cacheOf(m.Digest)
-	if cacheErr == nil && dir != "" {
-		if cacheErr = m.compileWith(ctx, wasm, dir); cacheErr == nil {
+func (m *Module) compile(ctx context.Context, metered []byte, r *Report) bool {
+	dir, cacheErr := m.host.cacheOf(m.Digest, metered)
+	if cacheErr == nil && dir.path != "" {
+		if cacheErr = m.compileWith(ctx, metered, dir.path); cacheErr == nil {
 			cacheErr = dir.seal()
 			m.host.cacheFailed(cacheErr)
 			return r.note("compile", codeCompile)
@@ -71,7 +72,7 @@ func (m *Module) compile(ctx context.Context, wasm []byte, r *Report) bool {
 	if m.runtime != nil {
 		m.free()
 	}
-	if err := m.compileWith(ctx, wasm, ""); err != nil {
+	if err := m.compileWith(ctx, metered, ""); err != nil {
 		code := codeMalformed
 		if errors.Is(err, errGaveUp) {
 			code = codeCompile
@@ -84,7 +85,7 @@ func (m *Module) compile(ctx context.Context, wasm []byte, r *Report) bool {
 
 var errGaveUp = errors.New("the compiler gave up")
 
-func (m *Module) compileWith(ctx context.Context, wasm []byte, dir cacheFolder) (err error) {
+func (m *Module) compileWith(ctx context.Context, metered []byte, dir string) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: %v", errGaveUp, p)
@@ -93,13 +94,13 @@ func (m *Module) compileWith(ctx context.Context, wasm []byte, dir cacheFolder) 
 	if err := m.newRuntime(ctx, dir); err != nil {
 		return err
 	}
-	m.compiled, err = m.runtime.CompileModule(ctx, wasm)
+	m.compiled, err = m.runtime.CompileModule(ctx, metered)
 	return err
 }
 
 // start provides the imports and makes a first instance, alone, before others are made side by side.
-func (m *Module) start(ctx context.Context, l *layout, r *Report) bool {
-	if err := provide(ctx, m.runtime, l.imports); err != nil {
+func (m *Module) start(ctx context.Context, l *meter.Layout, r *Report) bool {
+	if err := provide(ctx, m.runtime, l.Imports); err != nil {
 		return r.note("init", codeInit, err.Error())
 	}
 	s := &surroundings{log: m.logger(m.host.log), bill: &bill{}}
@@ -120,6 +121,7 @@ func (m *Module) start(ctx context.Context, l *layout, r *Report) bool {
 // instantiate makes an instance with its regions, not configured yet.
 func (m *Module) instantiate(ctx context.Context, s *surroundings) (in *instance, err error) {
 	g := newGuest(s)
+	g.limit = m.host.cfg.InitTime
 	mem := &linear{limit: uint64(m.host.cfg.MaxMemory)}
 	defer func() {
 		if p := recover(); p != nil { // by the runtime, when it gets no memory

@@ -16,7 +16,14 @@ import (
 	"github.com/headgate-io/headgate/internal/jsonscan"
 )
 
+// hostOf returns a host that lets guests trap as often as they like.
 func hostOf(t testing.TB, cfg Config) *Host {
+	t.Helper()
+	cfg.Patient = true
+	return strictHostOf(t, cfg)
+}
+
+func strictHostOf(t testing.TB, cfg Config) *Host {
 	t.Helper()
 	h, err := New(cfg, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
 	if err != nil {

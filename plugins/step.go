@@ -22,23 +22,26 @@ type Step struct {
 // step is a Step that runs.
 type step struct {
 	Step
-	rules   Rules
-	outside *surroundings
-	bill    *bill
-	bills   *bills
-	pool    *pool
-	details [len(failureNames)]string // what clients are told
+	rules    Rules
+	outside  *surroundings
+	deadline time.Duration // of a call
+	bill     *bill
+	bills    *bills
+	pool     *pool
+	details  [len(failureNames)]string // what clients are told
 }
 
 func (h *Host) newStep(ctx context.Context, cfg Step, rules Rules) (*step, error) {
 	if !cfg.Module.refs.acquire() {
 		return nil, fmt.Errorf("plugin %s: its module was closed", cfg.Name)
 	}
-	s := &step{Step: cfg, rules: rules, bills: &h.metrics.bills}
+	s := &step{Step: cfg, rules: rules, deadline: h.cfg.Deadline, bills: &h.metrics.bills}
 	s.OnError = cfg.OnError.of(cfg.Module.Capabilities)
 	for kind, name := range failureNames {
 		s.details[kind] = fmt.Sprintf("plugin %s failed on this event: %s (version %s)", cfg.Name, name, shortDigest(cfg.Module.Digest))
 	}
+	s.details[skipped] = fmt.Sprintf("plugin %s was not called for this event: SKIPPED, it failed on too many others of this caller; send it again later (version %s)",
+		cfg.Name, shortDigest(cfg.Module.Digest))
 	s.bill = s.bills.open(s.version())
 	s.outside = &surroundings{log: cfg.Module.logger(h.log).With("plugin", cfg.Name), bill: s.bill}
 	s.pool = newPool(h.cfg.Instances, s.newInstance)
@@ -103,26 +106,51 @@ func (s *step) work(ctx context.Context, in *instance, b *event.Batch) (*instanc
 		if in.n == 0 {
 			return in, nil
 		}
+		if s.bill.poison.over(b.Caller) {
+			s.skip(b, from)
+			return in, nil
+		}
 		if flags != 0 && ctx.Err() != nil {
 			return in, s.unavailable(errors.New("it trapped until the deadline"))
 		}
+		s.tether(ctx, in)
 		err := s.call(in, b, flags)
 		if err == nil {
 			from, flags = next, 0
 			continue
 		}
+		if in.guest.late {
+			in.close()
+			return nil, s.unavailable(errors.New("the request has no more time for it"))
+		}
 		if at, ok := s.outgrown(in, b, err); ok {
 			from = at
-		} else if at, ok := s.blame(in, b, err); ok {
-			from = at + 1
 		} else {
-			alone = next
+			if at, ok := s.blame(in, b, err); ok {
+				from = at + 1
+			} else {
+				alone = next
+			}
+			s.bill.poison.trapped(b.Caller, time.Since(in.guest.began))
+			if !s.bill.poison.replace() {
+				in.close() // the next batch makes one
+				s.skip(b, from)
+				return nil, nil
+			}
 		}
 		flags = abi.FlagReplay
 		if in, err = s.pool.replace(in); err != nil {
 			return nil, s.unavailable(err)
 		}
 		s.bill.replacements.Add(1)
+	}
+}
+
+// tether gives the next calls of in their time.
+func (s *step) tether(ctx context.Context, in *instance) {
+	in.guest.limit, in.guest.rest = s.deadline, 0
+	if until, ok := ctx.Deadline(); ok {
+		in.guest.rest = max(time.Until(until), 1)
 	}
 }
 
@@ -185,6 +213,18 @@ func (s *step) blame(in *instance, b *event.Batch, err error) (at int, ok bool) 
 	s.fail(b, int32(at), kind)
 	s.bill.count(tally{failed: 1})
 	return at, true
+}
+
+// skip fails all events that are still kept, from b.Events[from] on.
+func (s *step) skip(b *event.Batch, from int) {
+	n := 0
+	for i := from; i < len(b.Events); i++ {
+		if b.Events[i].Verdict == event.Keep {
+			s.fail(b, int32(i), skipped)
+			n++
+		}
+	}
+	s.bill.count(tally{failed: n})
 }
 
 // fail does with an event what the policy says.

@@ -107,15 +107,24 @@ func wasiClockTime(_ *guest, mem api.Memory, stack []uint64) {
 }
 
 func wasiRandom(g *guest, mem api.Memory, stack []uint64) {
+	const atOnce = 1 << 20
 	p, ok := mem.Read(api.DecodeU32(stack[0]), api.DecodeU32(stack[1]))
+	for ; len(p) > atOnce; p = p[atOnce:] {
+		g.random.Read(p[:atOnce])
+		g.check()
+	}
 	g.random.Read(p)
 	stack[0] = errno(ok)
 }
 
 // wasiPoll says that everything waited for has happened: a guest never sleeps.
 func wasiPoll(_ *guest, mem api.Memory, stack []uint64) {
-	const subscriptionSize, eventSize = 48, 32
+	const subscriptionSize, eventSize, most = 48, 32, 1024
 	n := api.DecodeU32(stack[2])
+	if n > most {
+		stack[0] = wasiInvalid
+		return
+	}
 	in, ok := readArray(mem, api.DecodeU32(stack[0]), n, subscriptionSize)
 	out, ok2 := readArray(mem, api.DecodeU32(stack[1]), n, eventSize)
 	if !ok || !ok2 || !mem.WriteUint32Le(api.DecodeU32(stack[3]), n) {

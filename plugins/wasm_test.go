@@ -5,12 +5,23 @@ import (
 	"slices"
 )
 
+// Kinds and sections, as package meter knows them.
+const (
+	kindFunction, kindTable, kindMemory, kindGlobal = 0, 1, 2, 3
+
+	sectionCustom, sectionType, sectionImport, sectionFunction, sectionTable, sectionMemory, sectionGlobal = 0, 1, 2, 3, 4, 5, 6
+	sectionExport, sectionStart, sectionElement, sectionCode, sectionData, sectionDataCount                = 7, 8, 9, 10, 11, 12
+
+	moduleHeader = "\x00asm\x01\x00\x00\x00"
+)
+
 // wasmModule is a module in the making: just what tests need of the binary format.
 type wasmModule struct {
 	imports   []wasmImport
 	functions []wasmFunction
 	memories  []string // limits, encoded
 	exports   []wasmExport
+	start     string // index of a function, encoded; empty for none
 	custom    string // the producers' languages, empty for none
 }
 
@@ -61,7 +72,10 @@ func (m wasmModule) bytes() []byte {
 	for _, s := range []struct {
 		id    int
 		items []string
-	}{{sectionType, types}, {sectionImport, imports}, {sectionFunction, functions}, {sectionMemory, memories}, {sectionExport, exports}, {10, code}} {
+	}{{sectionType, types}, {sectionImport, imports}, {sectionFunction, functions}, {sectionMemory, memories}, {sectionExport, exports}, {sectionStart, nil}, {10, code}} {
+		if s.id == sectionStart && m.start != "" {
+			out += section(s.id, m.start)
+		}
 		if len(s.items) > 0 {
 			out += section(s.id, vector(s.items))
 		}

@@ -46,7 +46,7 @@ func syntaxOf(mediaType string) event.Syntax {
 // load admits the module as an upload would and makes it ready.
 func (t *trial) load(ctx context.Context, file string, wasm, config []byte) (err error) {
 	log := slog.New(slog.NewTextHandler(t.stderr, nil))
-	host, err := plugins.New(plugins.Config{Instances: 1}, log, prometheus.NewRegistry())
+	host, err := plugins.New(plugins.Config{Instances: 1, Patient: true}, log, prometheus.NewRegistry())
 	if err != nil {
 		return err
 	}

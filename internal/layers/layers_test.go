@@ -58,7 +58,7 @@ var allowed = map[string][]string{
 }
 
 // standardOnly may not import anything outside the standard library and this module.
-var standardOnly = []string{"event", "sdk/wire", "sdk/abi", "sdk/plugin", "examples/plugins", "ingest/cloudevents"}
+var standardOnly = []string{"event", "sdk/wire", "sdk/abi", "sdk/plugin", "examples/plugins", "ingest/cloudevents", "plugins/meter"}
 
 type listed struct {
 	ImportPath string

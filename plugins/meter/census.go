@@ -1,4 +1,4 @@
-package plugins
+package meter
 
 import "fmt"
 
@@ -10,24 +10,28 @@ const (
 	mostPortals   = 1_000 // imports and exports together
 	mostFunctions = 20_000
 	mostTables    = 1
-	mostTableSize = 100_000 // elements
+	mostTableSize = TableCap
 	mostGlobals   = 10_000
 	mostElements  = 10_000 // segments
 	mostData      = 8 << 20
+	mostSegments  = 100_000   // of data
 	mostBody      = 128 << 10 // bytes of a function
 	mostLocals    = 2_000     // of a function
 	mostLocalsAll = 1_000_000 // of all functions
+
+	mostNesting    = 1_000     // blocks within one another
+	mostTargets    = 4_096     // of a br_table
+	mostTargetsAll = 1_000_000 // of all br_tables
 )
 
-// census is what a module declares, counted and not kept. Sections that are there twice count twice.
-type census struct {
-	types, portals, functions, tables, globals, elements, data, locals uint64
+// Census is what a module declares, counted and not kept. Sections that are there twice count twice.
+type Census struct {
+	types, portals, functions, tables, globals, elements, data, segments, locals uint64
 
-	params, results, bodySize, bodyLocals peak
+	params, results, bodySize, bodyLocals, nesting, branches peak
 
-	tableMin, tableMax uint64
-	bodies             int
-	code               instructions
+	tableMin, targets uint64
+	bodies            int
 }
 
 // peak is the largest figure seen, and the index of what had it.
@@ -42,8 +46,14 @@ func (p *peak) see(n uint64, at int) {
 	}
 }
 
+// TakeCensus reads the sections of a module. What it allocates does not depend on them.
+func TakeCensus(wasm []byte) (*Census, error) {
+	c := &Census{}
+	return c, eachSection(wasm, c.count)
+}
+
 // count adds a section.
-func (c *census) count(id byte, r *reader) {
+func (c *Census) count(id byte, r *reader) {
 	switch id {
 	case sectionType:
 		r.vector(func() { c.countType(r) })
@@ -61,10 +71,11 @@ func (c *census) count(id byte, r *reader) {
 		r.vector(func() { c.countBody(r) })
 	case sectionData:
 		c.data += uint64(len(r.rest))
+		c.segments += uint64(r.u32())
 	}
 }
 
-func (c *census) countType(r *reader) {
+func (c *Census) countType(r *reader) {
 	r.byte()
 	for _, p := range []*peak{&c.params, &c.results} {
 		n := uint64(0)
@@ -74,15 +85,15 @@ func (c *census) countType(r *reader) {
 	c.types++
 }
 
-func (c *census) countTable(r *reader) {
+func (c *Census) countTable(r *reader) {
 	r.valueType()
 	t := r.limits()
 	c.tables++
-	c.tableMin, c.tableMax = max(c.tableMin, t.min), max(c.tableMax, t.max)
+	c.tableMin = max(c.tableMin, t.Min)
 }
 
 // countBody reads the declarations of locals at the start of a function's body, and its instructions.
-func (c *census) countBody(r *reader) {
+func (c *Census) countBody(r *reader) {
 	body := &reader{rest: r.take(uint64(r.u32()))}
 	c.bodySize.see(uint64(len(body.rest)), c.bodies)
 	locals := uint64(0)
@@ -92,15 +103,34 @@ func (c *census) countBody(r *reader) {
 	})
 	c.bodyLocals.see(locals, c.bodies)
 	c.locals += locals
-	c.code.count(body, c.bodies)
+	c.countInstructions(body)
 	c.bodies++
 	if body.bad != "" {
 		r.fail(fmt.Sprintf("function %d: %s", c.bodies-1, body.bad))
 	}
 }
 
-// faults names each figure that is over its limit.
-func (c *census) faults() (faults []string) {
+// countInstructions follows the instructions of one function, up to the end that closes it.
+func (c *Census) countInstructions(r *reader) {
+	for depth := uint64(1); depth > 0 && r.bad == ""; {
+		switch in := r.next(); in.op {
+		case opBlock, opLoop, opIf:
+			c.nesting.see(depth, c.bodies)
+			depth++
+		case opEnd:
+			depth--
+		case opBranchTable:
+			c.branches.see(uint64(in.index), c.bodies)
+			c.targets += uint64(in.index)
+		}
+	}
+	if r.bad == "" && len(r.rest) > 0 {
+		r.fail("goes on behind its end")
+	}
+}
+
+// Faults names each figure that is over its limit.
+func (c *Census) Faults() (faults []string) {
 	check := func(n, limit uint64, what string, args ...any) {
 		if n > limit {
 			faults = append(faults, fmt.Sprintf("%s %d, more than the limit of %d", fmt.Sprintf(what, args...), n, limit))
@@ -116,14 +146,12 @@ func (c *census) faults() (faults []string) {
 	check(c.globals, mostGlobals, "globals:")
 	check(c.elements, mostElements, "element segments:")
 	check(c.data, mostData, "bytes of data:")
+	check(c.segments, mostSegments, "data segments:")
 	check(c.bodySize.n, mostBody, "bytes of function body %d:", c.bodySize.at)
 	check(c.bodyLocals.n, mostLocals, "locals of function body %d:", c.bodyLocals.at)
 	check(c.locals, mostLocalsAll, "locals of all functions:")
-	check(c.code.nesting.n, mostNesting, "nested blocks of function body %d:", c.code.nesting.at)
-	check(c.code.branches.n, mostTargets, "targets of a br_table in function body %d:", c.code.branches.at)
-	check(c.code.targets, mostTargetsAll, "targets of all br_tables:")
-	if c.code.growsTable {
-		check(c.tableMax, mostTableSize, "elements that table.grow may reach:")
-	}
+	check(c.nesting.n, mostNesting, "nested blocks of function body %d:", c.nesting.at)
+	check(c.branches.n, mostTargets, "targets of a br_table in function body %d:", c.branches.at)
+	check(c.targets, mostTargetsAll, "targets of all br_tables:")
 	return faults
 }

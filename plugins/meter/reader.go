@@ -1,4 +1,4 @@
-package plugins
+package meter
 
 import (
 	"math"
@@ -69,7 +69,7 @@ func (r *reader) functionType() string {
 		r.fail("a type that is not one of a function")
 	}
 	params, results := r.valueTypes(), r.valueTypes()
-	return signature(params, results)
+	return Signature(params, results)
 }
 
 func (r *reader) valueTypes() []string {
@@ -78,7 +78,8 @@ func (r *reader) valueTypes() []string {
 	return types
 }
 
-func signature(params, results []string) string {
+// Signature is a type of functions as text: "(i32, i64) -> i32".
+func Signature(params, results []string) string {
 	return "(" + strings.Join(params, ", ") + ") -> " + strings.Join(results, ", ")
 }
 
@@ -103,12 +104,12 @@ func valueTypeName(b byte) string {
 }
 
 // limits reads the limits of a memory or table.
-func (r *reader) limits() memoryType {
+func (r *reader) limits() Memory {
 	const hasMax = 1
-	m := memoryType{flags: r.byte()}
-	m.min, m.max = r.unsigned(64), math.MaxUint32
-	if m.flags&hasMax != 0 {
-		m.max = r.unsigned(64)
+	m := Memory{Flags: r.byte()}
+	m.Min, m.Max = r.unsigned(64), math.MaxUint32
+	if m.Flags&hasMax != 0 {
+		m.Max = r.unsigned(64)
 	}
 	return m
 }
