@@ -23,9 +23,19 @@ type AuthConfig struct {
 // TokenConfig is a caller: who holds one of its secrets.
 type TokenConfig struct {
 	ID      string   `json:"id"`
-	Secret  string   `json:"secret"`  // file:PATH or env:NAME; several, one a line, are all valid
+	Secret  secret   `json:"secret"`  // file:PATH or env:NAME; several, one a line, are all valid
 	Streams []string `json:"streams"` // names, or "*" for all and for what belongs to none
 	Actions []string `json:"actions"` // send, read, admin (which includes read)
+}
+
+// secret is file:PATH or env:NAME. It reads itself from any text or number, so that no error about its kind repeats what
+// may be the secret itself.
+type secret string
+
+// UnmarshalText takes what is written.
+func (s *secret) UnmarshalText(text []byte) error {
+	*s = secret(text)
+	return nil
 }
 
 const (
@@ -126,29 +136,29 @@ func (t *TokenConfig) actionsProblem() error {
 
 // secrets reads the token's secrets, each of which may be there once in the whole configuration.
 func (t *TokenConfig) secrets(seen map[string]string) (all []string, err error) {
-	text, err := settings.ReadSecret(t.Secret)
+	text, err := settings.ReadSecret(string(t.Secret))
 	if err != nil {
 		return nil, err
 	}
 	for line := range strings.Lines(text) {
-		secret := strings.TrimSpace(line)
-		if secret == "" {
+		text := strings.TrimSpace(line)
+		if text == "" {
 			continue
 		}
-		if !bearable(secret) {
+		if !bearable(text) {
 			return nil, errors.New("must consist of letters, digits and -._~+/= only, since it is sent in a header (RFC 6750 section 2.1)")
 		}
-		if whose := seen["secret "+secret]; whose != "" {
+		if whose := seen["secret "+text]; whose != "" {
 			return nil, fmt.Errorf("the same as one of token %q", whose)
 		}
-		seen["secret "+secret] = t.ID
-		all = append(all, secret)
+		seen["secret "+text] = t.ID
+		all = append(all, text)
 	}
 	return all, nil
 }
 
-func bearable(secret string) bool {
-	return !strings.ContainsFunc(secret, func(r rune) bool {
+func bearable(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-._~+/=", r))
 	})
 }

@@ -20,6 +20,8 @@ func secretFile(t *testing.T, text string) string {
 	return "file:" + path
 }
 
+func secretRef(t *testing.T, text string) secret { return secret(secretFile(t, text)) }
+
 // ask sends a request with a token, to the admin API unless it posts events.
 func (in *instance) ask(token, method, path, body string) (int, string) {
 	in.t.Helper()
@@ -50,9 +52,9 @@ func (in *instance) ask(token, method, path, body string) (int, string) {
 func TestTokensGuardTheGateway(t *testing.T) {
 	cfg := zero(t)
 	cfg.Auth = &AuthConfig{Tokens: []TokenConfig{
-		{ID: "web-1", Secret: secretFile(t, "of-web-1-new\nof-web-1-old\n"), Streams: []string{"web"}, Actions: []string{"send"}},
-		{ID: "ops", Secret: secretFile(t, "of-ops"), Streams: []string{"*"}, Actions: []string{"admin", "send"}},
-		{ID: "reader", Secret: secretFile(t, "of-reader"), Streams: []string{"web"}, Actions: []string{"read"}},
+		{ID: "web-1", Secret: secretRef(t, "of-web-1-new\nof-web-1-old\n"), Streams: []string{"web"}, Actions: []string{"send"}},
+		{ID: "ops", Secret: secretRef(t, "of-ops"), Streams: []string{"*"}, Actions: []string{"admin", "send"}},
+		{ID: "reader", Secret: secretRef(t, "of-reader"), Streams: []string{"web"}, Actions: []string{"read"}},
 	}}
 	in := start(t, cfg)
 	defer in.end()
@@ -92,7 +94,7 @@ func TestReloadReadsSecretsAgain(t *testing.T) {
 	ref := secretFile(t, "the-old-one")
 	file := strings.TrimPrefix(ref, "file:")
 	cfg := zero(t)
-	cfg.Auth = &AuthConfig{Tokens: []TokenConfig{{ID: "a", Secret: ref, Streams: []string{"*"}, Actions: []string{"send"}}}}
+	cfg.Auth = &AuthConfig{Tokens: []TokenConfig{{ID: "a", Secret: secret(ref), Streams: []string{"*"}, Actions: []string{"send"}}}}
 	in := start(t, cfg)
 	defer in.end()
 	for _, step := range []struct {
@@ -155,6 +157,10 @@ func TestWeakTokensAreRefused(t *testing.T) {
 		if err != nil && strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("the error repeats a secret: %v", err)
 		}
+	}
+	_, err := load(t, "auth: {tokens: [{id: a, secret: 470815, streams: ['*'], actions: [send]}]}")
+	if err == nil || strings.Contains(err.Error(), "470815") {
+		t.Errorf("a number as a secret: %v", err)
 	}
 	if _, err := load(t, "auth: {tokens: ["+token("streams= [later]")+"]}"); err != nil {
 		t.Errorf("a stream that is made on first use: %v", err)

@@ -138,7 +138,7 @@ func TestB10WhoIsToBlame(t *testing.T) {
 func TestB03CallersDoNotShareARate(t *testing.T) {
 	cfg := zero(t)
 	for _, id := range []string{"x", "y", "z"} {
-		cfg.Auth = &AuthConfig{Tokens: append(tokensOf(cfg), TokenConfig{ID: id, Secret: secretFile(t, "of-"+id), Streams: []string{"*"}, Actions: []string{"send"}})}
+		cfg.Auth = &AuthConfig{Tokens: append(tokensOf(cfg), TokenConfig{ID: id, Secret: secretRef(t, "of-"+id), Streams: []string{"*"}, Actions: []string{"send"}})}
 	}
 	cfg.Rates.Caller = RateConfig{Events: 1, Burst: hour} // 3600
 	cfg.Rates.Callers = map[string]RateConfig{"z": {}}    // as much as it likes
@@ -177,7 +177,7 @@ func tokensOf(cfg Config) []TokenConfig {
 // TestQ03NoCallerAndNoKeyIsALabel: neither tokens nor addresses nor keys, whatever becomes of them.
 func TestQ03NoCallerAndNoKeyIsALabel(t *testing.T) {
 	cfg := zero(t)
-	cfg.Auth = &AuthConfig{Tokens: []TokenConfig{{ID: "tenant-4711", Secret: secretFile(t, "of-tenant"), Streams: []string{"*"}, Actions: []string{"send"}}}}
+	cfg.Auth = &AuthConfig{Tokens: []TokenConfig{{ID: "tenant-4711", Secret: secretRef(t, "of-tenant"), Streams: []string{"*"}, Actions: []string{"send"}}}}
 	cfg.Rates.Caller = RateConfig{Events: 1, Burst: settings.Duration(30 * time.Second)}
 	cfg.Streams = map[string]StreamConfig{"web": {Key: KeyConfig{JSON: "/k"}, Rate: StreamRateConfig{Key: RateConfig{Events: 1, Burst: settings.Duration(5 * time.Second)}}}}
 	in := start(t, cfg)
