@@ -61,7 +61,7 @@ func (g *Gateway) newParts() (err error) {
 	g.ingest, err = ingest.New(ingest.Config{
 		Listen: h.Listen, TLSListen: h.TLS.Listen, TLS: g.secure(), Origins: h.CORS.Origins,
 		ReadTimeout: time.Duration(h.ReadTimeout), IdleTimeout: time.Duration(h.IdleTimeout),
-		RequestTimeout: time.Duration(h.RequestTimeout), MaxConnections: h.MaxConnections,
+		RequestTimeout: time.Duration(h.RequestTimeout), MaxConnections: g.connections(),
 		MaxConnectionsPerAddress: h.MaxConnectionsPerAddress, MaxRequestsPerConnection: h.MaxRequestsPerConnection,
 		MaxConnectionAge:  time.Duration(h.MaxConnectionAge),
 		IdempotencyWindow: time.Duration(g.cfg.Idempotency.Window), IdempotencyKeys: g.cfg.Idempotency.Keys,

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -17,25 +18,35 @@ import (
 )
 
 // TestH10IdleConnections measures what idle connections cost, on demand: HEADGATE_IDLE_CONNECTIONS=20000 go test -run H10 -v
-// ./cmd/headgate. Half of them have sent a request, half nothing.
+// ./cmd/headgate. Half of them have sent a request, half nothing. With HEADGATE_IDLE_TLS=1 they speak TLS.
 func TestH10IdleConnections(t *testing.T) {
+	dial, each := net.Dial, 16<<10 // bytes a connection may cost
+	secure := os.Getenv("HEADGATE_IDLE_TLS") != ""
+	if secure {
+		each = 64 << 10
+		dial = func(network, addr string) (net.Conn, error) {
+			return tls.Dial(network, addr, &tls.Config{InsecureSkipVerify: true})
+		}
+	}
 	n, err := strconv.Atoi(os.Getenv("HEADGATE_IDLE_CONNECTIONS"))
 	if err != nil {
 		t.Skip("on demand: set HEADGATE_IDLE_CONNECTIONS to how many")
 	}
-	const each = 16 << 10 // bytes a connection may cost
-	files := uint64(n) + 1000 // of this process, and of the gateway, which has the same limit
+	files := uint64(n) + 1100 // of this process, and of the gateway, which has the same limit
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: files, Max: files}); err != nil {
 		t.Skipf("no more than so many open files are allowed here: set %d: %v", files, err)
 	}
 	p := startGateway(t, t.TempDir(), "--set", "http.max_connections_per_address=0", "--set", "http.read_timeout=10m",
-		"--set", "http.idle_timeout=10m", "--set", fmt.Sprintf("http.max_connections=%d", n+1))
+		"--set", "http.tls.listen=127.0.0.1:0", "--set", "http.idle_timeout=10m", "--set", fmt.Sprintf("http.max_connections=%d", n+1))
 	for range 100 { // warm
 		p.post("idle", "{}\n")
 	}
 	http.DefaultClient.CloseIdleConnections()
 	before := p.memory("VmRSS")
 	addr := strings.TrimPrefix(p.http, "http://")
+	if secure {
+		addr = strings.TrimPrefix(p.https(), "https://")
+	}
 	const request = "POST /v1/streams/idle/events?ack=accepted HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-ndjson\r\nContent-Length: 3\r\n\r\n{}\n"
 	open := make([]net.Conn, n)
 	defer func() {
@@ -50,7 +61,7 @@ func TestH10IdleConnections(t *testing.T) {
 	for hand := range hands {
 		all.Go(func() {
 			for i := hand; i < n; i += hands {
-				c, err := net.Dial("tcp", addr)
+				c, err := dial("tcp", addr)
 				if err != nil {
 					t.Errorf("connection %d: %v", i, err)
 					return
@@ -74,10 +85,10 @@ func TestH10IdleConnections(t *testing.T) {
 	after := p.memory("VmRSS")
 	cost := (after - before) / int64(n)
 	t.Logf("%d connections: %.1f MiB more, %.1f KiB each", n, float64(after-before)/(1<<20), float64(cost)/(1<<10))
-	if cost > each {
+	if cost > int64(each) {
 		t.Errorf("a connection costs %d bytes, want at most %d", cost, each)
 	}
-	last, err := net.Dial("tcp", addr) // the last there is room for
+	last, err := dial("tcp", addr) // the last there is room for
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +97,7 @@ func TestH10IdleConnections(t *testing.T) {
 		t.Errorf("the last one: %d %v", status, err)
 	}
 	for range 10 {
-		surplus, err := net.Dial("tcp", addr)
+		surplus, err := net.Dial("tcp", strings.TrimPrefix(p.http, "http://"))
 		if err != nil {
 			t.Fatal(err)
 		}
