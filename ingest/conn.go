@@ -113,7 +113,11 @@ func (c *conn) drain() {
 	if c.secure != nil {
 		c.secure.CloseWrite() // an error: there was no handshake, or the socket is broken, which shows below
 	}
-	raw := c.socket.Conn
+	linger(c.socket.Conn)
+}
+
+// linger ends the sending side and reads what still comes.
+func linger(raw net.Conn) {
 	if half, ok := raw.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
 		raw.SetReadDeadline(time.Now().Add(lingerTime))
 		io.CopyN(io.Discard, raw, lingerBytes)

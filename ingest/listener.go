@@ -107,10 +107,12 @@ func (l *listener) admit(raw net.Conn) *conn {
 	if no == nil {
 		return c
 	}
-	if no.Code != event.Draining && l.secure == nil {
-		turnAway(raw, no)
+	if no.Code == event.Draining || l.secure != nil {
+		raw.Close()
+		return nil
 	}
-	raw.Close()
+	turnAway(raw, no)
+	l.leave(raw)
 	return nil
 }
 

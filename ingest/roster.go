@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"net"
 	"net/netip"
 	"sync"
 
@@ -12,6 +13,9 @@ type roster struct {
 	most       int // connections
 	perAddress int // connections of one client address, 0: no limit
 
+	leaving chan struct{} // one token for each connection that was turned away and is not closed yet
+	left    sync.WaitGroup
+
 	mu        sync.Mutex // guards what follows
 	gone      *sync.Cond // a connection was closed
 	conns     map[*conn]struct{}
@@ -19,7 +23,8 @@ type roster struct {
 }
 
 func newRoster(cfg *Config) *roster {
-	r := &roster{most: cfg.MaxConnections, perAddress: cfg.MaxConnectionsPerAddress, conns: map[*conn]struct{}{}, addresses: map[netip.Addr]int{}}
+	r := &roster{most: cfg.MaxConnections, perAddress: cfg.MaxConnectionsPerAddress, leaving: make(chan struct{}, mostLeaving),
+		conns: map[*conn]struct{}{}, addresses: map[netip.Addr]int{}}
 	r.gone = sync.NewCond(&r.mu)
 	return r
 }
@@ -51,6 +56,24 @@ func (r *roster) forget(c *conn) {
 	r.gone.Broadcast()
 }
 
+// mostLeaving is how many connections that were turned away linger: each costs a file while there may be few.
+const mostLeaving = 64
+
+// leave closes a connection that was turned away so that its client sees why, unless too many are at that already.
+func (r *roster) leave(raw net.Conn) {
+	select {
+	case r.leaving <- struct{}{}:
+	default:
+		raw.Close()
+		return
+	}
+	r.left.Go(func() {
+		linger(raw)
+		raw.Close()
+		<-r.leaving
+	})
+}
+
 // kill closes the sockets of all connections for which which is true.
 func (r *roster) kill(which func(*conn) bool) {
 	r.mu.Lock()
@@ -64,6 +87,7 @@ func (r *roster) kill(which func(*conn) bool) {
 
 // drained returns when no connection is open.
 func (r *roster) drained() {
+	r.left.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for len(r.conns) > 0 {

@@ -162,6 +162,9 @@ func TestH10MaxConnections(t *testing.T) {
 				t.Errorf("header %v", r.Header)
 			}
 			surplus.closed()
+			hasty := g.dial().send(request11(events, strings.Repeat("1\n", 100<<10), ndjson)) // and whoever writes first sees it, too
+			hasty.answer().want(t, c.status, c.code)
+			hasty.closed()
 			second.send(request11(events, "1\n", ndjson)).answer().want(t, 200, "")
 			first.Close()
 			g.until(func() bool { return len(g.Server.open.all()) < 2 })
