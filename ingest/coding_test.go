@@ -343,36 +343,54 @@ func TestInnerCodedBodyIsLimited(t *testing.T) {
 	g.nothing()
 }
 
-// A gzip body that is wrong about its size is inflated all the same, or refused for what it is.
-func TestGzipSizes(t *testing.T) {
+// A body that is wrong about its size is inflated all the same, or refused for what it is.
+func TestDeclaredSizesThatAreBelieved(t *testing.T) {
 	big, small := strings.Repeat("0123456789abcdef0123456789abcdeX", 3<<20/32), "0123456789"
-	stored := coded(func(w io.Writer) io.WriteCloser { // as large as what is in it
-		z, err := gzip.NewWriterLevel(w, gzip.NoCompression)
-		if err != nil {
-			panic(err)
-		}
-		return z
-	}, big)
-	if gzipCoding.likely([]byte(stored)) != 3<<20 || gzipCoding.likely([]byte(gzipped(big))) != 0 {
-		t.Error("the wrong sizes are believed")
+	random := rand.New(rand.NewPCG(5, 6))
+	noise := make([]byte, 2<<20)
+	for i := range noise {
+		noise[i] = byte(random.Uint32())
 	}
-	for name, c := range map[string]struct{ body, want string }{
-		"one member":           {stored, big},
-		"a small one at last":  {stored + gzipped(small), big + small},
-		"a large one at last":  {gzipped(small) + stored, small + big},
-		"two large ones":       {stored + stored, big + big},
-		"large and compressed": {gzipped(big), big},
+	noisy := big + string(noise)
+	encoder, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := string(encoder.EncodeAll([]byte(noisy), nil))
+	member, most := gzipped(noisy), int64(64<<20)
+	for body, want := range map[string]int64{member: 5 << 20, whole: 5 << 20, gzipped(big): 0, string(encoder.EncodeAll([]byte(big), nil)): 0, zstded(noisy): 0} {
+		c := gzipCoding
+		if body[0] == '\x28' {
+			c = zstdCoding
+		}
+		if got := c.likely([]byte(body)); got != want {
+			t.Errorf("%d bytes are taken to be %d, want %d", len(body), got, want)
+		}
+	}
+	for name, c := range map[string]struct {
+		coding     coding
+		body, want string
+	}{
+		"gzip":                      {gzipCoding, member, noisy},
+		"gzip, a small one at last": {gzipCoding, member + gzipped(small), noisy + small},
+		"gzip, a large one at last": {gzipCoding, gzipped(small) + member, small + noisy},
+		"gzip, two large ones":      {gzipCoding, member + member, noisy + noisy},
+		"gzip of much":              {gzipCoding, gzipped(big), big},
+		"zstd":                      {zstdCoding, whole, noisy},
+		"zstd, a small one first":   {zstdCoding, zstded(small) + whole, small + noisy},
+		"zstd, two large ones":      {zstdCoding, whole + whole, noisy + noisy},
+		"zstd that does not tell":   {zstdCoding, zstded(noisy), noisy},
 	} {
-		if got, err := gzipCoding.inflated(c.body, 64<<20); err != nil || got != c.want {
+		if got, err := c.coding.inflated(c.body, most); err != nil || got != c.want {
 			t.Errorf("%s: %d bytes, %v", name, len(got), err)
 		}
-		if _, err := gzipCoding.inflated(c.body, int64(len(c.want)-1)); err != errOverLimit {
+		if _, err := c.coding.inflated(c.body, int64(len(c.want)-1)); err != errOverLimit {
 			t.Errorf("%s, one byte too many: %v", name, err)
 		}
 	}
-	liar := stored[:len(stored)-4] + "\x00\x00\x50\x00" // 5 MiB
+	liar := member[:len(member)-4] + "\x00\x00\x40\x00" // 4 MiB
 	var problem *event.Problem
-	if _, err := gzipCoding.inflated(liar, 64<<20); !errors.As(err, &problem) || problem.Code != event.BadGzip {
+	if _, err := gzipCoding.inflated(liar, most); !errors.As(err, &problem) || problem.Code != event.BadGzip {
 		t.Errorf("a wrong size: %v", err)
 	}
 }

@@ -28,20 +28,25 @@ func (c coding) inflate(dst *buffer, src []byte, limit int64) error {
 	return c.problem(err)
 }
 
-// What a gzip body says of its size is believed, until it turns out otherwise, up to so many bytes for each that was sent,
+// What a body says of its size is believed, until it turns out otherwise, up to so many bytes for each that was sent,
 // and so many at all. A lie then costs no more than sending that much.
 const (
 	believedRatio = 32
 	believedMost  = 16 << 20
 )
 
-// likely returns what the last gzip member says of its size (RFC 1952 section 2.3.1), 0 for other codings and for what
-// cannot be believed.
-func (c coding) likely(src []byte) int64 {
-	if c != gzipCoding || len(src) < 4 {
-		return 0
+// likely returns how large src says it is, 0 when it does not or cannot be believed: the last gzip member (RFC 1952
+// section 2.3.1), or the first zstd frame (RFC 8878 section 3.1.1.1.4).
+func (c coding) likely(src []byte) (size int64) {
+	switch {
+	case c == gzipCoding && len(src) >= 4:
+		size = int64(binary.LittleEndian.Uint32(src[len(src)-4:]))
+	case c == zstdCoding:
+		var h zstd.Header
+		if h.Decode(src) == nil && h.HasFCS {
+			size = int64(min(h.FrameContentSize, believedMost+1))
+		}
 	}
-	size := int64(binary.LittleEndian.Uint32(src[len(src)-4:]))
 	if size > min(believedMost, int64(len(src))*believedRatio) {
 		return 0
 	}
