@@ -64,6 +64,9 @@ func (g *Gateway) Activate(ctx context.Context, name string, a admin.Activation)
 	if err := ours(name); err != nil {
 		return nil, err
 	}
+	if err := g.compileAhead(ctx, a.Plugin, a.Digest); err != nil {
+		return nil, err
+	}
 	g.steering.Lock()
 	defer g.steering.Unlock()
 	s, err := g.findOrCreate(ctx, name)
@@ -157,6 +160,16 @@ func (g *Gateway) buildChain(ctx context.Context, def *definition, list []activa
 	})
 	l.chain = chain
 	return l, asProblem("start the plugins", err)
+}
+
+// compileAhead sees to it that a module that loads is loaded from the cache later, in no time, by whoever holds
+// g.steering then: compiling takes seconds.
+func (g *Gateway) compileAhead(ctx context.Context, plugin, digest string) error {
+	step, err := g.loadStep(ctx, &activation{Plugin: plugin, Digest: digest})
+	if err != nil {
+		return err
+	}
+	return asProblem("close the module", step.Module.Close())
 }
 
 // loadStep resolves an activation, in place, and loads its module.

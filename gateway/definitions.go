@@ -46,12 +46,17 @@ func (g *Gateway) SetStream(ctx context.Context, name string, doc json.RawMessag
 	if err := ours(name); err != nil {
 		return admin.Definition{}, false, err
 	}
-	g.steering.Lock()
-	defer g.steering.Unlock()
 	cfg, err := parseStream(doc)
 	if err != nil {
 		return admin.Definition{}, false, event.Problemf(event.BadConfiguration, "%v", err)
 	}
+	for _, p := range cfg.Plugins {
+		if err := g.compileAhead(ctx, p.Name, p.Digest); err != nil {
+			return admin.Definition{}, false, err
+		}
+	}
+	g.steering.Lock()
+	defer g.steering.Unlock()
 	if err := g.cfg.knowsBackend(cfg.Backend); err != nil {
 		return admin.Definition{}, false, event.Problemf(event.BadConfiguration, "%v", err)
 	}

@@ -27,9 +27,10 @@ import (
 
 // Deps are what a Gateway uses and others own.
 type Deps struct {
-	Log   *slog.Logger
-	Build admin.Build
-	Out   io.Writer // gets the commands to try, once ready; nil: nobody
+	Log      *slog.Logger
+	Build    admin.Build
+	Compiler []string  // command that calls plugins.CompileModule with its last arguments; empty: modules are compiled here
+	Out      io.Writer // gets the commands to try, once ready; nil: nobody
 }
 
 // Gateway is one running product.

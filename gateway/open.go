@@ -45,7 +45,7 @@ func (g *Gateway) newParts() (err error) {
 	if g.forwardMetrics, err = forward.NewMetrics(g.metrics); err != nil {
 		return err
 	}
-	if g.host, err = plugins.New(plugins.Config{MaxMemory: int(g.cfg.Plugins.Memory), Deadline: time.Duration(g.cfg.Plugins.Deadline), CacheDir: g.folder.file("plugin-cache")}, g.log, g.metrics); err != nil {
+	if g.host, err = plugins.New(plugins.Config{MaxMemory: int(g.cfg.Plugins.Memory), Deadline: time.Duration(g.cfg.Plugins.Deadline), CacheDir: g.folder.file("plugin-cache"), Compiler: g.deps.Compiler}, g.log, g.metrics); err != nil {
 		return err
 	}
 	if err = g.openCertificate(); err != nil {

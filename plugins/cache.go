@@ -67,6 +67,9 @@ func (f cacheFolder) sumFile() string { return f.path + ".sum" }
 
 // clear removes what is kept.
 func (f cacheFolder) clear() error {
+	if f.path == "" {
+		return nil
+	}
 	os.Remove(f.sumFile())
 	return os.RemoveAll(f.path)
 }

@@ -25,6 +25,7 @@ type Config struct {
 	MaxMemory int           // bytes of an instance's memory, whole pages of 64 KiB; 0: 64 MiB, at most 256 MiB
 	Deadline  time.Duration // of a call, which has at most 256 events; 0: 100 ms, at most 10 s
 	InitTime  time.Duration // of each call that sets a guest up; 0: 2 s
+	Compiler  []string      // command that calls CompileModule with its last argument; empty: modules are compiled here
 	Patient   bool          // callers may make guests trap as often as they like, as in a trial
 	CacheDir  string        // folder for compiled modules, empty for none. They are executed unchecked: only this user may write there
 }
@@ -45,7 +46,9 @@ type Host struct {
 	compile chan struct{} // holds a token while a module is compiled: one at a time, it takes a core and much memory
 	noCache sync.Once     // guards the log line about a cache that does not work
 
-	unmetered bool // for measurements of what metering costs
+	compileLimits compileLimits
+	apart         bool // modules are compiled by another process
+	unmetered     bool // for measurements of what metering costs
 }
 
 // New checks the configuration and registers the metrics.
@@ -84,7 +87,7 @@ func New(cfg Config, log *slog.Logger, reg prometheus.Registerer) (*Host, error)
 			traps: trapsPerSecond, replacements: replacementsPerSecond, time: time.Duration(deadlinesAtOnce * float64(cfg.Deadline)),
 		}
 	}
-	return &Host{cfg: cfg, log: log, metrics: m, compile: make(chan struct{}, 1)}, nil
+	return &Host{cfg: cfg, compileLimits: compileLimits{compileSeconds, compileBytes, compileWall}, log: log, metrics: m, compile: make(chan struct{}, 1), apart: compilesApart && len(cfg.Compiler) > 0}, nil
 }
 
 // Admit makes all checks of a module: it is read, compiled and started once. The module's faults are in the

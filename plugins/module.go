@@ -43,9 +43,13 @@ func (h *Host) build(ctx context.Context, metered []byte, l *meter.Layout, r *Re
 	return nil, m.Close()
 }
 
+func runtimeConfig() wazero.RuntimeConfig {
+	return wazero.NewRuntimeConfig().WithMemoryLimitPages(hardMemory / pageSize).WithDebugInfoEnabled(false)
+}
+
 // newRuntime makes the runtime, with a cache in dir unless that is empty.
 func (m *Module) newRuntime(ctx context.Context, dir string) (err error) {
-	cfg := wazero.NewRuntimeConfig().WithMemoryLimitPages(hardMemory / pageSize).WithDebugInfoEnabled(false)
+	cfg := runtimeConfig()
 	m.cache = nil
 	if dir != "" {
 		if m.cache, err = wazero.NewCompilationCacheWithDir(dir); err != nil {
@@ -61,6 +65,9 @@ func (m *Module) newRuntime(ctx context.Context, dir string) (err error) {
 // compile uses the cache when that works, and else does without.
 func (m *Module) compile(ctx context.Context, metered []byte, r *Report) bool {
 	dir, cacheErr := m.host.cacheOf(m.Digest, metered)
+	if m.host.apart {
+		return m.load(ctx, metered, dir, cacheErr, r)
+	}
 	if cacheErr == nil && dir.path != "" {
 		if cacheErr = m.compileWith(ctx, metered, dir.path); cacheErr == nil {
 			cacheErr = dir.seal()
@@ -73,14 +80,43 @@ func (m *Module) compile(ctx context.Context, metered []byte, r *Report) bool {
 		m.free()
 	}
 	if err := m.compileWith(ctx, metered, ""); err != nil {
-		code := codeMalformed
-		if errors.Is(err, errGaveUp) {
-			code = codeCompile
-		}
-		return r.note("compile", code, err.Error())
+		return r.refuse(err)
 	}
 	m.host.cacheFailed(cacheErr)
 	return r.note("compile", codeCompile)
+}
+
+// load takes what another process compiled.
+func (m *Module) load(ctx context.Context, metered []byte, dir cacheFolder, cacheErr error, r *Report) bool {
+	folder, done, err := m.host.compileFirst(ctx, metered, dir, cacheErr)
+	if err == nil {
+		defer done()
+		if err = m.compileWith(ctx, metered, folder); err == nil && folder == dir.path {
+			cacheErr = dir.seal()
+		}
+	}
+	if err != nil {
+		dir.clear()
+		if _, known := errors.AsType[*refusal](err); !known {
+			err = &refusal{codeCompile, err.Error()}
+		}
+		return r.refuse(err)
+	}
+	m.host.cacheFailed(cacheErr)
+	return r.note("compile", codeCompile)
+}
+
+// refuse notes why a module was not compiled.
+func (r *Report) refuse(err error) bool {
+	var known *refusal
+	code := codeMalformed
+	switch {
+	case errors.As(err, &known):
+		code = known.code
+	case errors.Is(err, errGaveUp):
+		code = codeCompile
+	}
+	return r.note("compile", code, err.Error())
 }
 
 var errGaveUp = errors.New("the compiler gave up")
@@ -154,7 +190,10 @@ func (m *Module) logger(log *slog.Logger) *slog.Logger {
 
 func (m *Module) free() error {
 	ctx := context.Background()
-	err := m.runtime.Close(ctx)
+	var err error
+	if m.runtime != nil {
+		err = m.runtime.Close(ctx)
+	}
 	if m.cache != nil {
 		if cacheErr := m.cache.Close(ctx); err == nil {
 			err = cacheErr

@@ -16,7 +16,11 @@ const (
 	codeImport    = "E_IMPORT"    // imports what no guest may have
 	codeExport    = "E_EXPORT"    // lacks an export, or has one that it may not
 	codeCompile   = "E_COMPILE"   // the compiler gave up
-	codeInit      = "E_INIT"      // the module could not be started
+
+	codeCompileTime   = "E_COMPILE_TIME" // compiling it takes too long
+	codeCompileMemory = "E_COMPILE_MEM"  // compiling it takes too much memory
+
+	codeInit = "E_INIT" // the module could not be started
 )
 
 // Report is what admission found out about a module. Its JSON is part of the admin API's answer to an upload.

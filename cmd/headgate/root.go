@@ -32,6 +32,7 @@ func newRootCommand(c clock) *cobra.Command {
 		newPluginCommand(),
 		newStreamCommand(),
 		newVersionCommand(),
+		newCompileCommand(),
 	)
 	markWork(root)
 	return root

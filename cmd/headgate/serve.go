@@ -63,7 +63,7 @@ func serve(ctx context.Context, src gateway.Sources) error {
 	for _, w := range warnings {
 		log.Warn(w)
 	}
-	g, err := gateway.New(cfg, gateway.Deps{Log: log, Build: build(), Out: os.Stdout})
+	g, err := gateway.New(cfg, gateway.Deps{Log: log, Build: build(), Compiler: compiler(), Out: os.Stdout})
 	if err != nil {
 		return usageError(err)
 	}
