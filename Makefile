@@ -8,7 +8,7 @@ LDFLAGS  = -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 GUEST    = examples/plugins/accesslog/accesslog.wasm
 FUZZTIME ?= 10s
 
-.PHONY: all build plugins demo run test test-race test-crash test-fairness fuzz bench cross cases fmt clean
+.PHONY: all build plugins demo run test test-race test-crash test-fairness test-hostile fuzz bench cross cases fmt clean
 
 all: build plugins
 
@@ -38,6 +38,11 @@ test-crash: all   ## kill -9 over and over under load; CRASHES=n rounds
 
 test-fairness:    ## what a caller far over its rate does to the p99 of one within it; FAIRNESS=n seconds
 	HEADGATE_FAIRNESS=$(or $(FAIRNESS),10) go test -count=1 -run B03NoisyNeighbour -v ./cmd/headgate
+
+test-hostile:     ## hostile modules against the binary, beside a stream that behaves: what each cost
+	dir=$$(mktemp -d); trap 'rm -rf '$$dir EXIT; \
+	HEADGATE_WRITE_HOSTILE=$$dir go test -count=1 -run WriteHostileModules ./plugins && \
+	HEADGATE_HOSTILE=$$dir go test -count=1 -run F61F62F63F64F65F66F67HostileModules -timeout 10m -v ./cmd/headgate
 
 fuzz:             ## each fuzz target for FUZZTIME
 	./internal/layers/fuzz.sh $(FUZZTIME)

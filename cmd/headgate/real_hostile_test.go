@@ -1,0 +1,182 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// hostile is an attack as TestWriteHostileModules of package plugins leaves it.
+type hostile struct {
+	ID, Name, Stage, Code string
+
+	file string
+}
+
+// TestF61F62F63F64F65F66F67HostileModules runs hostile modules against a gateway that serves a stream with a plugin that
+// behaves, and prints what each attack cost. On demand, since it measures time: HEADGATE_HOSTILE is the folder of the modules.
+func TestF61F62F63F64F65F66F67HostileModules(t *testing.T) {
+	all := attacksIn(t, os.Getenv("HEADGATE_HOSTILE"))
+	p := startGateway(t, t.TempDir())
+	p.headgate(0, "plugin", "push", "accesslog", "../../examples/plugins/accesslog-c/accesslog.wasm")
+	p.headgate(0, "plugin", "activate", "--stream", "web", "accesslog", "--config", `{"drop_status_from":500}`)
+	quiet := &pacer{p: p, events: 100}
+	quiet.run(2 * time.Second)
+	quiet.reset()
+	quiet.run(5 * time.Second)
+	alone := quiet.reset()
+
+	var over atomic.Bool
+	beside := make(chan struct{})
+	go func() {
+		defer close(beside)
+		for !over.Load() {
+			quiet.run(time.Second)
+		}
+	}()
+	t.Logf("%-4s %-32s %-9s %-14s %9s %12s", "", "attack", "stopped", "as", "time", "memory")
+	for _, a := range all {
+		p.resetPeak()
+		before := p.peak()
+		began := time.Now()
+		got := p.suffer(a)
+		took := time.Since(began).Round(100 * time.Microsecond)
+		t.Logf("%-4s %-32s %-9s %-14s %9v %+8d KiB", a.ID, a.Name, "at "+a.Stage, got, took, p.peak()-before)
+		if got != a.Code && (a.Code != "FUEL" || got != "DEADLINE") { // on a busy machine it is the clock that comes first
+			t.Errorf("%s %s: %s, want %s", a.ID, a.Name, got, a.Code)
+		}
+	}
+	over.Store(true)
+	<-beside
+	during := quiet.reset()
+	t.Logf("the stream beside, before: %v", alone)
+	t.Logf("the stream beside, during: %v", during)
+	if len(during.statuses) != 1 || during.statuses[200] == 0 {
+		t.Errorf("answers to the stream beside by status: %v", during.statuses)
+	}
+}
+
+func attacksIn(t *testing.T, dir string) (all []hostile) {
+	t.Helper()
+	if dir == "" {
+		t.Skip("measures time: run make test-hostile")
+	}
+	list, err := os.ReadFile(filepath.Join(dir, "attacks.json"))
+	if err == nil {
+		err = json.Unmarshal(list, &all)
+	}
+	if err != nil || len(all) == 0 {
+		t.Fatalf("%d attacks: %v", len(all), err)
+	}
+	for i := range all {
+		all[i].file = filepath.Join(dir, strconv.Itoa(i)+".wasm")
+	}
+	return all
+}
+
+// kinds of failure, and codes of checks.
+var hostileKind = regexp.MustCompile(`failed on this event: ([A-Z_]+)`)
+var hostileCode = regexp.MustCompile(`"code":"(E_[A-Z_]+)"`)
+
+// suffer runs an attack as far as it comes and returns what stopped it.
+func (p *process) suffer(a hostile) string {
+	p.t.Helper()
+	wasm, err := os.ReadFile(a.file)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	status, answer := p.steer("PUT", "/v1/plugins/hostile", wasm)
+	if codes := hostileCode.FindAllStringSubmatch(answer, -1); status == 422 && len(codes) > 0 {
+		for _, c := range codes {
+			if c[1] == a.Code {
+				return c[1]
+			}
+		}
+		return codes[0][1]
+	}
+	if status >= 300 {
+		return fmt.Sprint(status)
+	}
+	status, answer = p.steer("POST", "/v1/streams/evil/plugins", []byte(`{"plugin":"hostile","on_error":"reject"}`))
+	if status >= 300 {
+		if strings.Contains(answer, a.Code) {
+			return a.Code
+		}
+		return answer
+	}
+	// What it does to an event is the event's own loss: those around it have their keys.
+	status, answer = p.lines("evil", "ka\n!\nkb\n")
+	var sum struct{ Accepted, Rejected int }
+	if err := json.Unmarshal([]byte(answer), &sum); err != nil || sum.Accepted != 2 || sum.Rejected != 1 {
+		return fmt.Sprintf("%d %s", status, answer)
+	}
+	if kind := hostileKind.FindStringSubmatch(answer); kind != nil {
+		return kind[1]
+	}
+	return answer
+}
+
+// lines sends events that are no JSON.
+func (p *process) lines(stream, body string) (int, string) {
+	p.t.Helper()
+	resp, err := http.Post(p.http+"/v1/streams/"+stream+"/events", "text/plain", strings.NewReader(body))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return resp.StatusCode, string(answer)
+}
+
+// steer calls the admin API.
+func (p *process) steer(method, path string, body []byte) (int, string) {
+	p.t.Helper()
+	req, err := http.NewRequest(method, p.admin+path, bytes.NewReader(body))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", map[string]string{"POST": "application/json", "PUT": "application/wasm"}[method])
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return resp.StatusCode, string(answer)
+}
+
+// resetPeak makes peak start anew from what is resident now.
+func (p *process) resetPeak() {
+	os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.cmd.Process.Pid), []byte("5"), 0) // without it the peak is since the start
+}
+
+// peak is the most memory that was resident, in KiB.
+func (p *process) peak() int {
+	p.t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		p.t.Skip("no /proc: ", err)
+	}
+	_, line, _ := strings.Cut(string(status), "VmHWM:")
+	kib, err := strconv.Atoi(strings.Fields(line)[0])
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return kib
+}
