@@ -1,0 +1,157 @@
+package spool
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+)
+
+// Damage is a range of bytes of a segment that is not what was written.
+type Damage struct {
+	Segment   string
+	Offset    int64
+	Size      int64
+	Torn      bool   // at the end, where a crash may have cut a write off
+	Partition int32  // of the frame whose payload is damaged, else -1
+	First     uint64 // its first number
+	Events    int
+}
+
+// String says where and what.
+func (d Damage) String() string {
+	what := "no record can be read"
+	switch {
+	case d.Partition >= 0:
+		what = fmt.Sprintf("the payload of a frame is damaged: partition %d, number %d, %d events", d.Partition, d.First, d.Events)
+	case d.Torn:
+		what = "the end is cut off, as by a crash"
+	}
+	return fmt.Sprintf("%s: offset %d, %d bytes: %s", d.Segment, d.Offset, d.Size, what)
+}
+
+// Record is a frame where it lies.
+type Record struct {
+	Segment   string
+	Offset    int64
+	At        time.Time // when it was written
+	Frame     Frame     // with its payload, lent
+	Confirmed bool      // by the cursor
+}
+
+// Examine reads every byte of the spool in files, in the order of its files, and changes nothing. Either function may be
+// nil.
+func Examine(files Files, record func(Record) error, damage func(Damage) error) error {
+	infos, err := files.List()
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(infos, func(a, b Info) int { return cmp.Compare(a.Name, b.Name) })
+	confirmed, err := confirmedIn(files, infos)
+	if err != nil {
+		return err
+	}
+	for _, i := range infos {
+		if _, salt, ok := parseSegmentName(i.Name); ok {
+			e := examiner{name: i.Name, salt: salt, confirmed: confirmed, record: record, damage: damage}
+			if err := e.examine(files, i.Size); err != nil {
+				return fmt.Errorf("%s: %w", i.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func confirmedIn(files Files, infos []Info) (lanes [maxPartitions]uint64, err error) {
+	for _, i := range infos {
+		if i.Name != cursorName {
+			continue
+		}
+		f, err := files.Open(cursorName, false)
+		if err != nil {
+			return lanes, err
+		}
+		_, lanes = readCursor(f, i.Size)
+		return lanes, f.Close()
+	}
+	return lanes, nil
+}
+
+// examiner reads one segment.
+type examiner struct {
+	name      string
+	salt      uint32
+	confirmed [maxPartitions]uint64
+	record    func(Record) error
+	damage    func(Damage) error
+}
+
+func (e *examiner) examine(files Files, size int64) error {
+	file, err := files.Open(e.name, false)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	var f Frame
+	for sc := newScanner(file, size, e.salt); ; {
+		r, err := sc.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = e.judge(file, &r, &f)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (e *examiner) judge(file File, r *found, f *Frame) error {
+	d := Damage{Segment: e.name, Offset: r.off, Size: r.end - r.off, Torn: r.tail, Partition: -1}
+	if !r.damaged {
+		if r.kind != kindFrame {
+			return nil
+		}
+		_, err := readRecord(file, r.off, e.salt, f)
+		if err == nil && e.record != nil {
+			return e.record(Record{Segment: e.name, Offset: r.off, At: time.UnixMilli(r.at), Frame: *f, Confirmed: r.Last() <= e.confirmed[r.Partition]})
+		}
+		if !errors.Is(err, errDamaged) {
+			return err
+		}
+		d.Partition, d.First, d.Events = r.Partition, r.First, r.Events
+	}
+	if e.damage == nil {
+		return nil
+	}
+	return e.damage(d)
+}
+
+// Repair sets all damage aside and writes the segments that have some again without it. It returns what it found. No
+// process may use the spool meanwhile.
+func Repair(files Files) (all []Damage, err error) {
+	if err := Examine(files, nil, func(d Damage) error { all = append(all, d); return nil }); err != nil {
+		return nil, err
+	}
+	s, err := New(Config{}, Deps{Files: files})
+	if err != nil {
+		return all, err
+	}
+	w := &writer{Spool: s}
+	for len(all) > 0 && len(s.segments) > 0 {
+		i := slices.IndexFunc(s.segments, func(seg *segment) bool {
+			return slices.ContainsFunc(all, func(d Damage) bool { return d.Segment == seg.name })
+		})
+		if i < 0 {
+			break
+		}
+		seg := s.segments[i]
+		if err := errors.Join(w.copyForward(seg), w.remove(seg)); err != nil {
+			return all, errors.Join(err, w.end())
+		}
+	}
+	return all, w.end()
+}

@@ -1,0 +1,213 @@
+package spool
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+)
+
+// segment is a file of records. Once it was closed by an error or a restart nothing is added to it.
+type segment struct {
+	number   uint64
+	salt     uint32
+	name     string
+	file     File
+	size     int64
+	live     int   // frames that are not confirmed
+	liveSize int64 // bytes of their records
+	at       time.Time
+	unread   bool // the disk did not let us read all of it: it stays as it is
+	damaged  bool // some of it can't be read: what lives is copied forward, so that the damage goes
+	readers  int
+	gone     bool // removed; who reads it last closes it
+}
+
+// recover builds the index from the segments, and takes the cursor as a hint.
+func (s *Spool) recover() error {
+	infos, err := s.files.List()
+	if err != nil {
+		return err
+	}
+	var cursorSize int64
+	cursorThere := false
+	for _, i := range infos {
+		if i.Name == cursorName {
+			cursorSize, cursorThere = i.Size, true
+		}
+		number, salt, ok := parseSegmentName(i.Name)
+		if !ok {
+			continue
+		}
+		s.segments = append(s.segments, &segment{number: number, salt: salt, name: i.Name, size: i.Size})
+		s.number = max(s.number, number)
+	}
+	slices.SortFunc(s.segments, func(a, b *segment) int {
+		return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.salt, b.salt))
+	})
+	s.scanAll()
+	if s.cursor, err = openCursor(s.files, cursorSize, cursorThere); err != nil {
+		s.log.Warn("the cursor of the spool can't be used: the backend gets frames again", "err", err)
+	}
+	for p := range s.lanes {
+		s.lanes[p].settle(s, s.cursor.lanes[p])
+		s.cursor.lanes[p] = s.lanes[p].confirmed
+	}
+	for _, seg := range s.segments {
+		s.stats.Bytes += seg.size
+		s.space.used.Add(seg.size)
+	}
+	if s.stats.Damaged > 0 || s.stats.Torn > 0 {
+		s.log.Warn("parts of the spool can't be read and are set aside in its quarantine", "ranges", s.stats.Damaged,
+			"bytes", s.stats.DamagedSize, "torn", s.stats.Torn)
+	}
+	return nil
+}
+
+// scanAll adds the frames of all segments to the lanes. Segments are read side by side: most of it is waiting or checksums.
+func (s *Spool) scanAll() {
+	scans := make([]scan, len(s.segments))
+	var reading sync.WaitGroup
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i, seg := range s.segments {
+		reading.Go(func() {
+			slots <- struct{}{}
+			scans[i].err = s.scan(seg, i == len(s.segments)-1, &scans[i])
+			<-slots
+		})
+	}
+	reading.Wait()
+	for i, seg := range s.segments {
+		if err := scans[i].err; err != nil {
+			seg.unread = true // what can't be read now may be at the next start
+			s.log.Error("a segment of the spool can't be read: its frames are not delivered by this process", "segment", seg.name, "err", err)
+		}
+		for _, d := range scans[i].damaged {
+			seg.damaged = true
+			s.setAside(seg, d.off, d.end, d.tail)
+		}
+		for _, r := range scans[i].frames {
+			l := &s.lanes[r.partition]
+			l.refs = append(l.refs, r.ref)
+		}
+		scans[i] = scan{}
+	}
+}
+
+// scan is what is found in a segment.
+type scan struct {
+	frames  []placed
+	damaged []found
+	err     error
+}
+
+// scan reads a segment. In the newest one payloads are checked too: a crash may have left holes in what was written last.
+func (s *Spool) scan(seg *segment, newest bool, to *scan) (err error) {
+	if seg.file, err = s.files.Open(seg.name, false); err != nil {
+		return err
+	}
+	var f Frame
+	for sc := newScanner(seg.file, seg.size, seg.salt); ; {
+		r, err := sc.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !r.damaged && r.kind == kindFrame && newest {
+			_, err := readRecord(seg.file, r.off, seg.salt, &f)
+			r.damaged, r.tail = errors.Is(err, errDamaged), r.end == seg.size
+		}
+		switch {
+		case r.damaged:
+			to.damaged = append(to.damaged, r)
+		case r.kind == kindFrame:
+			if seg.at.IsZero() {
+				seg.at = time.UnixMilli(r.at)
+			}
+			where := ref{first: r.First, events: uint32(r.Events), size: uint32(r.recordLength), seg: seg, off: r.off}
+			to.frames = append(to.frames, placed{where, r.Partition})
+		}
+	}
+}
+
+// settle puts the lane's frames in order, each once, without those that are confirmed.
+func (l *lane) settle(s *Spool, hint uint64) {
+	order := func(a, b ref) int {
+		return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.events, b.events), cmp.Compare(a.seg.number, b.seg.number))
+	}
+	if !slices.IsSortedFunc(l.refs, order) {
+		slices.SortStableFunc(l.refs, order)
+	}
+	kept := l.refs[:0]
+	for _, r := range l.refs {
+		l.written = max(l.written, r.last())
+		if n := len(kept); n > 0 && kept[n-1].first == r.first && kept[n-1].events == r.events {
+			// Written again after a failure, or copied forward: mostly both are sound.
+			if s.sound(&r) {
+				kept[n-1] = r
+			}
+			continue
+		}
+		kept = append(kept, r)
+	}
+	if len(kept) > 0 && hint > l.written {
+		s.log.Warn("the cursor of the spool is ahead of its frames and not believed: the backend gets frames again",
+			"cursor", hint, "frames", l.written)
+		hint = 0
+	}
+	l.confirmed = hint
+	l.refs = slices.DeleteFunc(kept, func(r ref) bool { return r.last() <= hint })
+	for i := range l.refs {
+		r := &l.refs[i]
+		r.seg.live++
+		r.seg.liveSize += int64(r.size)
+		s.stats.Frames++
+		s.stats.Events += int(r.events)
+	}
+}
+
+// sound tells whether the whole record can be read.
+func (s *Spool) sound(r *ref) bool {
+	var f Frame
+	_, err := readRecord(r.seg.file, r.off, r.seg.salt, &f)
+	return err == nil
+}
+
+// mostAside is what is copied of one damaged range.
+const mostAside = 64 << 20
+
+// setAside copies a range of bytes to the quarantine and counts it, unless it is there from an earlier start. Until Run
+// it needs no lock.
+func (s *Spool) setAside(seg *segment, off, end int64, torn bool) {
+	isNew, err := s.quarantine(seg, off, min(end, off+mostAside))
+	if err != nil {
+		s.log.Warn("a damaged part of the spool can't be copied to its quarantine", "segment", seg.name, "offset", off, "err", err)
+	}
+	switch {
+	case !isNew:
+	case torn:
+		s.stats.Torn += end - off
+	default:
+		s.stats.Damaged++
+		s.stats.DamagedSize += end - off
+	}
+}
+
+func (s *Spool) quarantine(seg *segment, off, end int64) (isNew bool, err error) {
+	to, err := s.files.Open(fmt.Sprintf("%s/%s-%d", quarantine, seg.name, off), true)
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	if err != nil {
+		return true, err
+	}
+	_, err = io.Copy(io.NewOffsetWriter(to, 0), io.NewSectionReader(seg.file, off, end-off))
+	return true, errors.Join(err, to.Sync(), to.Close())
+}

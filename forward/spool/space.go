@@ -1,0 +1,54 @@
+package spool
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// Space is how much all the spools of a process may hold together.
+type Space struct {
+	limit   int64 // bytes of all; 0: no limit
+	reserve int64 // bytes that stay free on the disk
+	free    func() (int64, error)
+
+	used    atomic.Int64
+	left    atomic.Int64 // free bytes when they were last asked for
+	checked atomic.Int64 // when that was, nanoseconds since 1970
+}
+
+// NewSpace returns a space of so many bytes (0: no limit), of which the disk keeps a reserve free; free says how many it
+// has (nil: not asked).
+func NewSpace(limit, reserve int64, free func() (int64, error)) *Space {
+	return &Space{limit: limit, reserve: reserve, free: free}
+}
+
+// Limit returns how many bytes there may be, 0 for no limit.
+func (p *Space) Limit() int64 { return p.limit }
+
+// Used returns how many bytes there are.
+func (p *Space) Used() int64 { return p.used.Load() }
+
+// full says why a spool that holds so many bytes may take no more, "" when it may. One alone has half of the space, so
+// that a backend that is down leaves the other half to other streams.
+func (p *Space) full(own int64) string {
+	switch used := p.used.Load(); {
+	case p.limit > 0 && own >= p.limit/2:
+		return fmt.Sprintf("it holds %d MiB, half of spool.max_bytes", own>>20)
+	case p.limit > 0 && used >= p.limit:
+		return fmt.Sprintf("all spools together hold %d MiB, spool.max_bytes", used>>20)
+	}
+	if p.free == nil {
+		return ""
+	}
+	now := time.Now().UnixNano()
+	if last := p.checked.Load(); now-last > int64(time.Second) && p.checked.CompareAndSwap(last, now) {
+		if n, err := p.free(); err == nil {
+			p.left.Store(n)
+		}
+	}
+	if left := p.left.Load(); left < p.reserve {
+		return fmt.Sprintf("the disk has %d MiB left, less than the %d MiB that are kept free", left>>20, p.reserve>>20)
+	}
+	return ""
+}

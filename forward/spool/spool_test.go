@@ -1,0 +1,308 @@
+package spool
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/headgate-io/headgate/event"
+)
+
+// running is a spool under test.
+type running struct {
+	*Spool
+	t    testing.TB
+	stop func() error
+}
+
+func start(t testing.TB, files Files, cfg Config, space *Space) *running {
+	t.Helper()
+	s, err := New(cfg, Deps{Files: files, Space: space})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	r := &running{Spool: s, t: t}
+	r.stop = sync.OnceValue(func() error { s.Close(); err := <-done; cancel(); return err })
+	t.Cleanup(func() { cancel(); _ = r.stop() })
+	return r
+}
+
+// frame makes a frame of one partition whose payload says which it is.
+func frame(partition int32, first uint64, events, size int) Frame {
+	text := fmt.Sprintf("%d/%d/%d|", partition, first, events)
+	return Frame{
+		Partition: partition, First: first, Events: events, Framing: 1, Codec: "zstd", TableVersion: 7,
+		Payload: []byte(strings.Repeat(text, size/len(text)+1))[:max(size, len(text))],
+	}
+}
+
+// add appends frames and waits until all are safe.
+func (r *running) add(frames ...Frame) {
+	r.t.Helper()
+	var wait sync.WaitGroup
+	for _, f := range frames {
+		wait.Add(1)
+		r.Append(&Entry{Frame: f, Waited: true, Done: wait.Done})
+	}
+	wait.Wait()
+}
+
+// all returns what the spool has of a partition.
+func all(t testing.TB, s *Spool, partition int32) (frames []Frame) {
+	t.Helper()
+	after := uint64(0)
+	for {
+		var f Frame
+		ok, err := s.Next(partition, after, &f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !ok {
+			return frames
+		}
+		if f.First <= after {
+			t.Fatalf("partition %d: number %d after %d", partition, f.First, after)
+		}
+		frames, after = append(frames, f), f.Last()
+	}
+}
+
+func same(t testing.TB, got, want []Frame) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%d frames, want %d", len(got), len(want))
+	}
+	for i := range want {
+		g, w := got[i], want[i]
+		if !bytes.Equal(g.Payload, w.Payload) || g.First != w.First || g.Events != w.Events || g.Partition != w.Partition ||
+			g.Framing != w.Framing || g.Codec != w.Codec || g.TableVersion != w.TableVersion {
+			t.Fatalf("frame %d: %+v, want %+v", i, g, w)
+		}
+	}
+}
+
+func TestFramesComeOutAsTheyWentIn(t *testing.T) {
+	files := newMemory()
+	s := start(t, files, Config{SegmentBytes: 1000}, nil)
+	var want [3][]Frame
+	next := [3]uint64{1, 500, 1 << 40}
+	for i := range 60 {
+		p := i % 3
+		f := frame(int32(p), next[p], i%7+1, i*11)
+		next[p] += uint64(f.Events)
+		want[p] = append(want[p], f)
+		s.add(f)
+	}
+	for p := range want {
+		same(t, all(t, s.Spool, int32(p)), want[p])
+	}
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	s = start(t, files, Config{SegmentBytes: 1000}, nil)
+	for p := range want {
+		same(t, all(t, s.Spool, int32(p)), want[p])
+		if b := s.Backlog(int32(p)); b.Frames != 20 || b.First != want[p][0].First || b.Last != next[p]-1 || b.Highest != b.Last {
+			t.Errorf("backlog %+v", b)
+		}
+	}
+	s.Confirm(1, want[1][9].Last())
+	same(t, all(t, s.Spool, 1), want[1][10:])
+	_ = s.stop()
+	s = start(t, files, Config{SegmentBytes: 1000}, nil)
+	same(t, all(t, s.Spool, 1), want[1][10:])
+	for p := range want {
+		s.Confirm(int32(p), next[p])
+	}
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if left := files.names("0"); len(left) > 0 {
+		t.Errorf("segments left when all is confirmed: %v", left)
+	}
+	if st := s.Stats(); st.Frames != 0 || st.Events != 0 || st.Bytes != 0 {
+		t.Errorf("stats %+v", st)
+	}
+}
+
+// What the backend confirms while nobody waits for the disk is never written.
+func TestConfirmedBeforeItIsWritten(t *testing.T) {
+	files := newMemory()
+	s := start(t, files, Config{Linger: time.Hour}, nil)
+	done := make(chan struct{}, 2)
+	s.Append(&Entry{Frame: frame(0, 1, 5, 100), Done: func() { done <- struct{}{} }})
+	s.Confirm(0, 5)
+	<-done
+	s.Append(&Entry{Frame: frame(0, 3, 2, 100), Done: func() { done <- struct{}{} }}) // late
+	<-done
+	if st := s.Stats(); st.Written != 0 || st.Bytes != 0 {
+		t.Errorf("written %+v", st)
+	}
+}
+
+func TestAnUnwaitedFrameIsWrittenInTime(t *testing.T) {
+	s := start(t, newMemory(), Config{Linger: time.Millisecond}, nil)
+	done := make(chan struct{})
+	s.Append(&Entry{Frame: frame(0, 1, 1, 10), Done: func() { close(done) }})
+	<-done
+	if st := s.Stats(); st.Written != 1 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// What comes during a sync goes out with the next one.
+func TestGroupCommit(t *testing.T) {
+	files := newMemory()
+	s, err := New(Config{}, Deps{Files: files})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wait sync.WaitGroup
+	for i := range 100 {
+		wait.Add(1)
+		s.Append(&Entry{Frame: frame(int32(i%16), uint64(i+1), 1, 50), Waited: true, Done: wait.Done})
+	}
+	go func() { _ = s.Run(context.Background()) }()
+	wait.Wait()
+	s.Close()
+	if st := s.Stats(); st.Groups != 1 || st.Written != 100 {
+		t.Errorf("%d groups of %d frames, want 1 of 100", st.Groups, st.Written)
+	}
+}
+
+func TestF08FullAndHealed(t *testing.T) {
+	left := int64(1 << 30)
+	space := NewSpace(10_000, 1000, func() (int64, error) { return left, nil })
+	s := start(t, newMemory(), Config{SegmentBytes: 2000}, space)
+	n := uint64(0)
+	for s.Room() == nil && n < 100 {
+		n++
+		s.add(frame(0, n, 1, 500))
+	}
+	var p *event.Problem
+	if err := s.Room(); !errors.As(err, &p) || p.Code != event.SpoolFull || n < 5 || n > 10 {
+		t.Fatalf("after %d frames: %v", n, err)
+	}
+	s.add(frame(0, n+1, 1, 500)) // what was taken finds room
+	s.Confirm(0, n+1)
+	s.add(frame(0, n+2, 1, 10)) // an old file is removed before something is written
+	s.add(frame(0, n+3, 1, 10))
+	if err := s.Room(); err != nil {
+		t.Fatalf("it has room again: %v", err)
+	}
+	left = 999
+	space.checked.Store(0)
+	if s.Room() == nil {
+		t.Fatal("the reserve of the disk was not kept")
+	}
+}
+
+// F05: after a failed sync everything goes to a new file, and only then is anything acknowledged.
+func TestF05AFailedSyncPoisonsTheFile(t *testing.T) {
+	for at := range 12 {
+		files := newMemory()
+		n := 0
+		files.fail = func() error {
+			if n++; n == at+4 || n == at+5 {
+				return errDisk
+			}
+			return nil
+		}
+		s := start(t, files, Config{}, nil)
+		var want []Frame
+		for i := range 8 {
+			f := frame(0, uint64(i+1), 1, 600)
+			want = append(want, f)
+			s.add(f)
+		}
+		files.mu.Lock()
+		files.fail = func() error { return errDisk } // nothing more: what is there must be enough
+		files.mu.Unlock()
+		after := files.crash(func(int) int { return 2 })
+		again, err := New(Config{}, Deps{Files: after})
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, all(t, again, 0), want)
+		if st := s.Stats(); st.Failed == 0 {
+			t.Errorf("no failure at operation %d", at)
+		}
+		files.mu.Lock()
+		files.fail = nil
+		files.mu.Unlock()
+	}
+}
+
+// A lane that stands still does not keep the files of the others.
+func TestSparseSegmentsAreCopiedForward(t *testing.T) {
+	files := newMemory()
+	s := start(t, files, Config{SegmentBytes: 10_000}, nil)
+	slow := frame(1, 77, 3, 300)
+	s.add(slow)
+	for i := range uint64(300) {
+		s.add(frame(0, i+1, 1, 500))
+		s.Confirm(0, i+1)
+	}
+	st := s.Stats()
+	if st.Copied == 0 || st.Bytes > 40_000 {
+		t.Errorf("%+v", st)
+	}
+	same(t, all(t, s.Spool, 1), []Frame{slow})
+	_ = s.stop()
+	again, err := New(Config{}, Deps{Files: files})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, all(t, again, 1), []Frame{slow})
+}
+
+// F06, F07, M04: each file missing, the cursor of another time or none.
+func TestM04TheCursorIsAHint(t *testing.T) {
+	files := newMemory()
+	s := start(t, files, Config{SegmentBytes: 1000}, nil)
+	var want []Frame
+	for i := range uint64(20) {
+		f := frame(0, i*2+1, 2, 200)
+		want = append(want, f)
+		s.add(f)
+	}
+	old := files.copy().files[cursorName].seen
+	s.Confirm(0, 20)
+	_ = s.stop()
+	good := files.files[cursorName].seen
+	ahead := newMemory()
+	c, err := openCursor(ahead, 0, false)
+	if err != nil || c.set(0, 1000) != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{
+		"behind": old, "empty": {}, "half": good[:len(good)/2-100], "ahead": ahead.files[cursorName].seen, "noise": bytes.Repeat([]byte{0xa5}, 8192),
+	} {
+		m := files.copy()
+		m.put(cursorName, content)
+		again, err := New(Config{}, Deps{Files: m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := all(t, again, 0)
+		if len(got) < 10 {
+			t.Errorf("%s: %d frames, at least 10 are not confirmed", name, len(got))
+		}
+		same(t, got, want[len(want)-len(got):])
+	}
+	for name := range files.files {
+		m := files.copy()
+		delete(m.files, name)
+		if _, err := New(Config{}, Deps{Files: m}); err != nil {
+			t.Errorf("without %s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package spool
+
+import (
+	"errors"
+	"slices"
+	"time"
+)
+
+// sparse is the part of a segment that lives when the rest is copied forward, in percent.
+const sparse = 10
+
+// tidy removes the segments that hold nothing, oldest first and each for good before the next: after a crash no older
+// frames come back than those that the cursor was written for. A segment of which little lives, while confirmed frames
+// fill most of the spool, is emptied by writing its frames again.
+func (w *writer) tidy() {
+	for {
+		seg, copy := w.oldestDone()
+		if seg == nil {
+			return
+		}
+		err := error(nil)
+		if copy {
+			err = w.copyForward(seg)
+		}
+		if err == nil {
+			err = w.remove(seg)
+		}
+		if err != nil {
+			w.log.Warn("a segment of the spool can't be removed yet", "segment", seg.name, "err", err)
+			return
+		}
+	}
+}
+
+// oldestDone returns the oldest segment if it can go, at once or after its frames were copied.
+func (w *writer) oldestDone() (seg *segment, copy bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := slices.IndexFunc(w.segments, func(s *segment) bool { return !s.unread })
+	if i < 0 || w.segments[i] == w.current {
+		return nil, false
+	}
+	if seg = w.segments[i]; seg.live == 0 {
+		return seg, false
+	}
+	if len(w.group) > 0 || w.ending { // the disk takes nothing, or there is no time
+		return nil, false
+	}
+	var live int64
+	for _, other := range w.segments {
+		live += other.liveSize
+	}
+	wasteful := w.stats.Bytes > 2*live+2*w.cfg.SegmentBytes
+	if seg.damaged || wasteful && seg.liveSize*100 < seg.size*sparse {
+		return seg, true
+	}
+	return nil, false
+}
+
+// copyForward writes the frames of a segment that live again, unchanged, in the newest segment.
+func (w *writer) copyForward(seg *segment) error {
+	refs := w.liveIn(seg)
+	for len(refs) > 0 {
+		n := 0
+		for size := int64(0); n < len(refs) && (n == 0 || size+int64(refs[n].size) <= groupBytes); n++ {
+			size += int64(refs[n].size)
+		}
+		if err := w.copyGroup(refs[:n]); err != nil {
+			return err
+		}
+		refs = refs[n:]
+	}
+	return nil
+}
+
+// placed is a frame and its partition.
+type placed struct {
+	ref
+	partition int32
+}
+
+func (w *writer) liveIn(seg *segment) (all []placed) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for p := range w.lanes {
+		for _, r := range w.lanes[p].refs {
+			if r.seg == seg {
+				all = append(all, placed{r, int32(p)})
+			}
+		}
+	}
+	return all
+}
+
+// copyGroup copies some frames with one sync. What turns out to be damaged is set aside.
+func (w *writer) copyGroup(refs []placed) error {
+	now := time.Now()
+	if w.current != nil && w.current.size >= w.cfg.SegmentBytes {
+		w.current = nil
+	}
+	if w.current == nil {
+		if err := w.begin(refs[0].seg.at); err != nil {
+			w.poison(err)
+			return err
+		}
+	}
+	w.buf = w.buf[:0]
+	var f Frame
+	moved := make([]ref, len(refs)) // with a nil segment: damaged
+	for i, r := range refs {
+		_, err := readRecord(r.seg.file, r.off, r.seg.salt, &f)
+		if errors.Is(err, errDamaged) {
+			continue
+		}
+		if err != nil {
+			r.seg.unread = true
+			return err
+		}
+		moved[i] = ref{first: r.first, events: r.events, size: r.size, seg: w.current, off: w.current.size + int64(len(w.buf))}
+		w.buf = appendRecord(w.buf, &f, w.current.salt, now)
+	}
+	if len(w.buf) > 0 {
+		if err := w.persist(); err != nil {
+			w.poison(err)
+			return err
+		}
+	}
+	for i, r := range refs {
+		if moved[i].seg == nil {
+			w.damaged(r.partition, r.ref)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.current.size += int64(len(w.buf))
+	w.grown(int64(len(w.buf)))
+	for i, r := range refs {
+		if moved[i].seg != nil {
+			w.moved(r, moved[i])
+		}
+	}
+	return nil
+}
+
+// moved replaces where a frame is, if it still lives; w.mu is held.
+func (s *Spool) moved(from placed, to ref) {
+	l := &s.lanes[from.partition]
+	i, ok := l.find(from.ref)
+	if !ok {
+		return
+	}
+	l.refs[i] = to
+	from.seg.live--
+	from.seg.liveSize -= int64(from.size)
+	to.seg.live++
+	to.seg.liveSize += int64(to.size)
+	s.stats.Copied++
+}
+
+// find returns where a ref is among those of the lane.
+func (l *lane) find(r ref) (int, bool) {
+	i, _ := slices.BinarySearchFunc(l.refs, r.first, func(r ref, first uint64) int {
+		switch {
+		case r.first < first:
+			return -1
+		case r.first > first:
+			return 1
+		}
+		return 0
+	})
+	for ; i < len(l.refs) && l.refs[i].first == r.first; i++ {
+		if l.refs[i] == r {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// remove takes a segment out of the spool and deletes its file.
+func (w *writer) remove(seg *segment) error {
+	if err := w.files.Remove(seg.name); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.segments = slices.DeleteFunc(w.segments, func(s *segment) bool { return s == seg })
+	w.grown(-seg.size)
+	seg.gone = true
+	if seg.readers == 0 {
+		return seg.file.Close()
+	}
+	return nil
+}

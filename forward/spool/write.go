@@ -1,0 +1,308 @@
+package spool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// groupBytes bounds what is written before a sync. A larger single frame is a group of its own.
+const groupBytes = 8 << 20
+
+// Pauses between tries to write to a disk that does not take it.
+const (
+	firstPause = 50 * time.Millisecond
+	longPause  = time.Second
+)
+
+// writer is the state of Run.
+type writer struct {
+	*Spool
+	current *segment // that frames are added to; nil: the next group begins one
+	buf     []byte
+	group   []*Entry
+	offs    []int64  // where the records of the group lie in buf
+	passed  []placed // frames of it that were confirmed while they were written
+	ending  bool
+	pause   time.Duration
+}
+
+// Run writes what is appended, removes what is confirmed, until the spool is closed and has written everything, or ctx
+// ends: then the error says how many events are not in it. It is called once.
+func (s *Spool) Run(ctx context.Context) error {
+	w := &writer{Spool: s}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		w.tidy()
+		wait, done := w.gather(time.Now())
+		work := s.work
+		if len(w.group) > 0 {
+			if wait = w.commit(); wait > 0 {
+				work = nil // a disk that failed is not asked again sooner, whatever comes
+			}
+		} else if done {
+			break
+		}
+		if wait == 0 {
+			continue
+		}
+		timer.Reset(wait)
+		select {
+		case <-work:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	return w.end()
+}
+
+// Close makes Run write what there is and return. It may be called twice; it does not wait, Run does.
+func (s *Spool) Close() {
+	s.mu.Lock()
+	s.closing = true
+	s.mu.Unlock()
+	s.wake()
+}
+
+// idle is how long there is nothing to do without being woken.
+const idle = time.Hour
+
+// gather takes the next group off the lanes. Without one it says how long there is nothing to do, or that it is over.
+func (w *writer) gather(now time.Time) (wait time.Duration, done bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.group) > 0 { // that of a failed write
+		w.group = w.unconfirmed(w.group)
+		return 0, false
+	}
+	if w.waiting == 0 {
+		return idle, w.closing
+	}
+	oldest, size := now, 0
+	for p := range w.lanes {
+		l := &w.lanes[p]
+		n := l.due(now, w.cfg.Linger, w.closing)
+		for i := 0; i < n; i++ {
+			if size > 0 && size >= groupBytes {
+				n = i
+				break
+			}
+			size += headerSize + len(l.entries[i].Payload)
+		}
+		if n > 0 {
+			w.took(l, n)
+			w.group = append(w.group, l.entries[:n]...)
+			left := copy(l.entries, l.entries[n:])
+			clear(l.entries[left:])
+			l.entries = l.entries[:left]
+		}
+		if len(l.entries) > 0 && l.entries[0].at.Before(oldest) {
+			oldest = l.entries[0].at
+		}
+	}
+	return max(w.cfg.Linger-now.Sub(oldest), time.Millisecond), false
+}
+
+// due returns how many of the lane's entries are to be written: those up to the last that somebody waits for, or that
+// were kept long enough. Half of the time is long enough when others are written.
+func (l *lane) due(now time.Time, linger time.Duration, all bool) (n int) {
+	if all || len(l.entries) == 0 {
+		return len(l.entries)
+	}
+	if now.Sub(l.entries[0].at) >= linger {
+		for n < len(l.entries) && now.Sub(l.entries[n].at) >= linger/2 {
+			n++
+		}
+	}
+	if l.waited == 0 {
+		return n
+	}
+	for i := len(l.entries) - 1; i >= n; i-- {
+		if l.entries[i].Waited {
+			return i + 1
+		}
+	}
+	return n
+}
+
+// unconfirmed ends the wait of those entries that the backend has confirmed since; w.mu is held.
+func (w *writer) unconfirmed(group []*Entry) []*Entry {
+	kept := group[:0]
+	for _, e := range group {
+		if e.Last() > w.lanes[e.Partition].confirmed {
+			kept = append(kept, e)
+			continue
+		}
+		w.mu.Unlock()
+		e.Done()
+		w.mu.Lock()
+	}
+	return kept
+}
+
+// commit writes and syncs the group and tells who waits for it. After a failure it says how long to leave the disk
+// alone; the group stays, and goes to a new file.
+func (w *writer) commit() (pause time.Duration) {
+	began := time.Now()
+	if err := w.write(began); err != nil {
+		w.pause = min(max(2*w.pause, firstPause), longPause)
+		w.poison(err)
+		return w.pause
+	}
+	w.pause = 0
+	w.index(began)
+	for _, r := range w.passed {
+		w.note(r.partition, r.last())
+	}
+	w.passed = w.passed[:0]
+	for i, e := range w.group {
+		e.Done()
+		w.group[i] = nil
+	}
+	w.group = w.group[:0]
+	return 0
+}
+
+// write makes the group last.
+func (w *writer) write(now time.Time) error {
+	if w.current != nil && w.current.size >= w.cfg.SegmentBytes {
+		w.current = nil
+	}
+	if w.current == nil {
+		if err := w.begin(now); err != nil {
+			return err
+		}
+	}
+	w.buf, w.offs = w.buf[:0], w.offs[:0]
+	for _, e := range w.group {
+		w.offs = append(w.offs, int64(len(w.buf)))
+		w.buf = appendRecord(w.buf, &e.Frame, w.current.salt, now)
+	}
+	return w.persist()
+}
+
+// persist makes buf last at the end of the current segment.
+func (w *writer) persist() error {
+	if _, err := w.current.file.WriteAt(w.buf, w.current.size); err != nil {
+		return err
+	}
+	return w.current.file.Sync()
+}
+
+// begin makes the next segment.
+func (w *writer) begin(now time.Time) error {
+	w.number++
+	seg := &segment{number: w.number, salt: rand.Uint32(), at: now}
+	seg.name = segmentName(seg.number, seg.salt)
+	file, err := w.files.Open(seg.name, true)
+	if err != nil {
+		return fmt.Errorf("begin a segment: %w", err)
+	}
+	seg.file, w.current = file, seg
+	w.mu.Lock()
+	w.segments = append(w.segments, seg)
+	w.mu.Unlock()
+	return nil
+}
+
+// index makes the frames of the group known.
+func (w *writer) index(began time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	seg := w.current
+	for i, e := range w.group {
+		end := int64(len(w.buf))
+		if i+1 < len(w.offs) {
+			end = w.offs[i+1]
+		}
+		w.enter(e, ref{first: e.First, events: uint32(e.Events), size: uint32(end - w.offs[i]), seg: seg, off: seg.size + w.offs[i]})
+	}
+	seg.size += int64(len(w.buf))
+	w.grown(int64(len(w.buf)))
+	w.stuck = nil
+	w.stats.Groups++
+	w.stats.Written += uint64(len(w.group))
+	w.stats.Syncs += time.Since(began)
+	if cap(w.buf) > 2*groupBytes {
+		w.buf = nil
+	}
+}
+
+// enter makes one frame known; w.mu is held.
+func (w *writer) enter(e *Entry, r ref) {
+	l := &w.lanes[e.Partition]
+	l.written = max(l.written, r.last())
+	if r.last() <= l.confirmed {
+		w.passed = append(w.passed, placed{r, e.Partition})
+		return
+	}
+	l.refs = append(l.refs, r)
+	r.seg.live++
+	r.seg.liveSize += int64(r.size)
+	w.stats.Frames++
+	w.stats.Events += int(r.events)
+}
+
+// grown counts bytes of segments; w.mu is held.
+func (w *writer) grown(n int64) {
+	w.stats.Bytes += n
+	w.space.used.Add(n)
+}
+
+// poison ends the file that a write failed on: what it holds beyond the last sync is not to be trusted, and a sync that
+// succeeds later would prove nothing. What was synced before stays in the index.
+func (w *writer) poison(err error) {
+	w.mu.Lock()
+	first := w.stuck == nil
+	w.stuck = err
+	w.stats.Failed++
+	seg := w.current
+	w.mu.Unlock()
+	w.current = nil
+	if first {
+		w.log.Error("the spool could not be written: its frames go to a new file", "err", err)
+	}
+	if seg == nil || seg.size > 0 {
+		return
+	}
+	if err := w.remove(seg); err != nil && first { // nothing in it was synced
+		w.log.Warn("a file of the spool that could not be written can't be removed", "segment", seg.name, "err", err)
+	}
+}
+
+// end closes the files.
+func (w *writer) end() error {
+	w.mu.Lock()
+	events := 0
+	for _, e := range w.group {
+		events += e.Events
+	}
+	for p := range w.lanes {
+		for _, e := range w.lanes[p].entries {
+			events += e.Events
+		}
+	}
+	w.mu.Unlock()
+	w.current, w.ending = nil, true
+	w.tidy()
+	errs := []error{w.cursor.close()}
+	if events > 0 {
+		errs = append(errs, fmt.Errorf("%d events could not be written to the spool", events))
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, seg := range w.segments {
+		w.space.used.Add(-seg.size)
+		seg.gone = true
+		if seg.readers == 0 && seg.file != nil {
+			errs = append(errs, seg.file.Close())
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("close spool of stream %s: %w", w.cfg.Stream, err)
+	}
+	return nil
+}
