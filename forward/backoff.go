@@ -53,8 +53,8 @@ func reason(err error) string {
 	return "error"
 }
 
-// sleep waits for d and reports false when ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
+// sleep waits for d and reports false when ctx ended first. It is shorter when the lane need not go on after one more try.
+func (l *lane) sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -62,5 +62,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 		return true
 	case <-ctx.Done():
 		return false
+	case <-l.quit:
+		return true
 	}
 }

@@ -3,9 +3,11 @@ package forward
 // laneCounts says where the lane's events are. At any moment accepted is the sum of the other numbers of events.
 type laneCounts struct {
 	accepted                      uint64
-	open, sealed, inflight        int // in the lane: not sealed yet, sealed, sent and not confirmed yet
+	open, sealed, inflight        int // in memory: not sealed yet, sealed, sent and not confirmed yet
+	spooled                       int // in the spool alone
 	delivered, refused, abandoned uint64
-	bytes                         int64 // of the budget
+	lost                          uint64 // damaged in the spool
+	bytes                         int64  // of the budget
 }
 
 // snapshot returns the counts of one moment.
@@ -20,6 +22,8 @@ func (c *laneCounts) add(o *laneCounts) {
 	c.open += o.open
 	c.sealed += o.sealed
 	c.inflight += o.inflight
+	c.spooled += o.spooled
+	c.lost += o.lost
 	c.delivered += o.delivered
 	c.refused += o.refused
 	c.abandoned += o.abandoned

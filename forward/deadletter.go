@@ -25,7 +25,7 @@ type Refused struct {
 	Number    uint64 // in the lane, where it leaves a gap
 	Batch     string // id of its request
 	Producer  string // of the request
-	Index     int    // in the request
+	Index     int    // in the request; -1 when the request was of an earlier process
 	Code      event.Code
 	Reason    string // what the backend said
 }
@@ -69,22 +69,28 @@ func (p *pieces) refused(at int, why *SendError) *Refused {
 	if err != nil {
 		panic("BUG: forward: an event that was read once can't be read again: " + err.Error())
 	}
-	r := &Refused{Number: p.fr.first + uint64(at), Index: int(p.fr.index[at])}
+	r := &Refused{Number: p.fr.first + uint64(at), Index: -1}
 	r.Event.Data = data
 	r.Reason = why.Error()
 	if why.Err != nil {
 		r.Reason = why.Err.Error()
 	}
-	r.Batch, r.Producer = p.fr.origin(at)
 	if p.block {
-		p.describe(at, &r.Event)
+		p.describe(at, r)
+	}
+	if len(p.fr.parts) > 0 {
+		r.Batch, r.Producer = p.fr.origin(at)
+		r.Index = int(p.fr.index[at])
 	}
 	return r
 }
 
 // describe fills in what the frame's metadata says of an event.
-func (p *pieces) describe(at int, e *event.Event) {
-	m := cutMeta(&p.meta, at, at+1)
+func (p *pieces) describe(at int, r *Refused) {
+	m, e := cutMeta(&p.meta, at, at+1), &r.Event
+	if len(m.Requests) > 0 {
+		r.Batch, r.Producer = string(m.Requests[0].ID), string(m.Requests[0].Source)
+	}
 	route := m.Routes[0]
 	e.Key, e.HasKey = route.Key, route.HasKey
 	if len(m.IDs) > 0 {

@@ -2,6 +2,7 @@ package forward
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/headgate-io/headgate/event"
@@ -58,9 +59,10 @@ func (f *Forwarder) admit(ctx context.Context, r *Receipt, g *grouping) error {
 		p = &event.Problem{Code: event.Draining, Detail: "the stream is being closed; send the request again"}
 	case ctx.Err() != nil:
 		p = &event.Problem{Code: event.AckTimeout, Detail: "the request ended before its events were taken"}
+	case !r.used && f.room != nil && errors.As(f.room(), &p):
 	case !r.used && f.backendFull():
 		p = event.Problemf(event.BackendFull, "the backend of stream %s has no room; retry later", f.cfg.Stream)
-	case !r.reserve(g.bytes):
+	case !f.reserve(r, g.bytes):
 		p = f.full(g)
 	default:
 		return nil
@@ -69,6 +71,15 @@ func (f *Forwarder) admit(ctx context.Context, r *Receipt, g *grouping) error {
 		p.Stored = "unknown"
 	}
 	return p
+}
+
+// reserve takes memory; for want of it, lanes drop what the spool has.
+func (f *Forwarder) reserve(r *Receipt, n int64) bool {
+	if r.reserve(n) {
+		return true
+	}
+	f.relieve()
+	return r.reserve(n)
 }
 
 // backendFull reports whether the backend has answered a lane that it has no room. That lane holds what it could not

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/forward/spool"
 	"github.com/headgate-io/headgate/internal/budget"
 	"github.com/headgate-io/headgate/internal/compress"
 )
@@ -36,6 +37,13 @@ type Deps struct {
 	Metrics    *Metrics       // not exported when nil
 	Presses    *Presses       // what seals frames; NewPresses(0) of its own when nil
 	DeadLetter DeadLetter     // nil: events that the backend refuses for good are dropped, and their requests told
+
+	// Spool makes events durable before the backend has them; nil: durable is what the backend confirms. It must run
+	// for longer than the forwarder. Backlog says what it has of a lane at the start, Room why it takes no more: an
+	// *event.Problem, or nil.
+	Spool   Spool
+	Backlog func(partition int32) spool.Backlog
+	Room    func() error
 }
 
 const (
@@ -48,6 +56,8 @@ type Forwarder struct {
 	cfg        Config
 	backend    Backend
 	deadLetter DeadLetter // nil for none
+	spool      Spool      // nil for none
+	room       func() error
 	codec      *compress.Codec
 	budget     *budget.Budget
 	presses    *Presses
@@ -83,10 +93,13 @@ func New(cfg Config, backend Backend, deps Deps) (*Forwarder, error) {
 	}
 	f := &Forwarder{
 		cfg: cfg, backend: backend, deadLetter: deps.DeadLetter, codec: codec, budget: deps.Budget, presses: deps.Presses,
-		log: deps.Log.With("stream", cfg.Stream), metrics: deps.Metrics,
+		log: deps.Log.With("stream", cfg.Stream), metrics: deps.Metrics, spool: deps.Spool, room: deps.Room,
 	}
 	for p := range cfg.Partitions {
 		f.lanes = append(f.lanes, newLane(f, int32(p)))
+		if deps.Spool != nil {
+			f.lanes[p].recover(deps.Backlog(int32(p)))
+		}
 	}
 	f.metrics.watch(f)
 	return f, nil
@@ -122,9 +135,9 @@ func orDefault[T comparable](v *T, def T) {
 	}
 }
 
-// Run seals and sends what is forwarded, until the forwarder is closed and everything is confirmed: then it
-// returns nil. When ctx ends before that, it gives up: requests that still wait learn that what is stored is
-// unknown, and the error says how many events that concerns. It is called once.
+// Run seals and sends what is forwarded, until the forwarder is closed and everything is confirmed, or is in the spool
+// while the backend takes nothing: then it returns nil. When ctx ends before that, it gives up: requests that still wait
+// learn that what is stored is unknown, and the error says how many events that concerns, if any. It is called once.
 func (f *Forwarder) Run(ctx context.Context) error {
 	var lanes sync.WaitGroup
 	for _, l := range f.lanes {
@@ -132,7 +145,7 @@ func (f *Forwarder) Run(ctx context.Context) error {
 		lanes.Go(func() { l.sendAll(ctx) })
 	}
 	lanes.Wait()
-	if ctx.Err() == nil {
+	if ctx.Err() == nil && f.spool == nil {
 		return nil
 	}
 	f.shut()
@@ -140,6 +153,9 @@ func (f *Forwarder) Run(ctx context.Context) error {
 	trouble, _ := f.Trouble()
 	for _, l := range f.lanes {
 		events += l.abandon()
+	}
+	if events == 0 && f.spool != nil {
+		return nil
 	}
 	return &UndeliveredError{Stream: f.cfg.Stream, Backend: f.cfg.BackendName, Events: events, Trouble: trouble, Cause: ctx.Err()}
 }

@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/forward/spool"
+	"github.com/headgate-io/headgate/internal/compress"
 	"github.com/headgate-io/headgate/sdk/wire"
 )
 
@@ -13,6 +15,14 @@ import (
 type frame struct {
 	draft   *draft  // until it is sealed
 	payload *buffer // from then on
+	codec   *compress.Codec
+	lane    *lane
+	waited  bool // a request waits for some of it to be more than accepted
+
+	entry    spool.Entry // lent to the spool while it is
+	spooling bool        // which then looks at the payload; this and what follows is guarded by the lane's mu
+	durable  bool        // in the spool, or confirmed: receipts know
+	over     bool        // the lane is done with it: the spool recycles it
 
 	framing      wire.Framing // Prefixed holds any event, NDJSON those without a newline
 	tableVersion uint64
@@ -61,9 +71,18 @@ func requestWeight(b *event.Batch) int64 {
 	return int64(len(b.ID) + len(b.Producer) + len(b.TraceParent) + len(b.TraceState) + len(b.RequestID) + len(b.Chain))
 }
 
+// takeFrame returns an empty frame.
+func takeFrame() *frame {
+	fr := frames.Get().(*frame)
+	if fr.entry.Done == nil {
+		fr.entry.Done = fr.spooled
+	}
+	return fr
+}
+
 // openFrame returns an empty frame for about n bytes of limit.
 func openFrame(n, limit int, framing wire.Framing, version uint64) *frame {
-	fr := frames.Get().(*frame)
+	fr := takeFrame()
 	fr.draft = drafts.Get().(*draft)
 	fr.framing, fr.tableVersion = framing, version
 	fr.draft.open(n, limit, framing, version)
@@ -90,6 +109,7 @@ func (fr *frame) fill(in *intake, which []int32, cfg *Config) (n int, bytes int6
 		fr.draft.request(in.batch, n)
 		fr.parts = append(fr.parts, part{receipt: in.receipt, events: n})
 		fr.index = append(fr.index, which[:n]...)
+		fr.waited = fr.waited || in.batch.Ack > event.Accepted
 		fr.events += n
 		fr.held += bytes
 	}
@@ -123,14 +143,21 @@ type refusal struct {
 	buried bool // it is in the dead letter
 }
 
+// last is the number of its last event.
+func (fr *frame) last() uint64 { return fr.first + uint64(fr.events) - 1 }
+
 // settle tells the receipts what has become of the frame's events: those refused, in order, and all others confirmed.
-func (fr *frame) settle(refused []refusal) {
+// News says that they do not know yet that the events are safe.
+func (fr *frame) settle(refused []refusal, news bool) {
 	end := 0
 	for _, p := range fr.parts {
 		end += p.events
 		for len(refused) > 0 && refused[0].at < end {
 			p.receipt.fail(fr.index[refused[0].at], refused[0])
 			refused = refused[1:]
+		}
+		if news {
+			p.receipt.safe(p.events)
 		}
 		p.receipt.settle(p.events)
 	}
@@ -152,6 +179,6 @@ func (fr *frame) recycle() {
 		give(fr.payload)
 	}
 	clear(fr.parts)
-	*fr = frame{index: fr.index[:0], parts: fr.parts[:0]}
+	*fr = frame{index: fr.index[:0], parts: fr.parts[:0], entry: spool.Entry{Done: fr.entry.Done}}
 	frames.Put(fr)
 }

@@ -23,6 +23,7 @@ type lane struct {
 	trouble atomic.Pointer[trouble] // nil unless the backend's last answer was a failure
 
 	next     uint64   // number of the next event to be sealed, 0 before Resume; the sealer's
+	highest  uint64   // number of the last event that the spool knew at the start
 	refusals refusals // the sender's
 
 	mu         sync.Mutex // guards the rest
@@ -33,9 +34,15 @@ type lane struct {
 	size       int        // bytes of the last frames, a guess at the next
 	// queue has the closed frames in order: first those of the run in flight, then sealed ones, then ones that
 	// wait for the sealer.
-	queue  []*frame
-	sealed int // frames of the queue that are sealed, those in flight among them
-	counts laneCounts
+	queue    []*frame
+	sealed   int // frames of the queue that are sealed, those in flight among them
+	inflight int // frames of the run in flight
+	spilled  spilled
+	writing  int           // frames that the spool has not written and somebody waits for
+	unsafe   int           // frames that the spool has not written
+	quit     chan struct{} // closed when a closed lane need not wait for its backend
+	left     bool          // it is
+	counts   laneCounts
 }
 
 // intake is the part of a Forward that is the same for all its lanes.
@@ -55,6 +62,7 @@ func (in *intake) newline(e *event.Event) bool {
 func newLane(f *Forwarder, partition int32) *lane {
 	return &lane{
 		f: f, partition: partition, sealer: make(chan struct{}, 1), sender: make(chan struct{}, 1), timer: time.NewTimer(math.MaxInt64),
+		quit: make(chan struct{}),
 	}
 }
 
@@ -137,26 +145,53 @@ func (l *lane) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closing = true
+	l.leave()
 	wake(l.sealer)
 	wake(l.sender)
 }
 
-// abandon gives up on everything in the lane, whose goroutines have ended, and returns the number of its events.
+// abandon gives up on everything in the lane, whose goroutines have ended, and returns the number of its events that are
+// not in the spool either.
 func (l *lane) abandon() (events int) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	if l.open != nil {
 		l.cut()
 	}
-	for _, fr := range l.queue {
-		events += fr.events
+	all, safe := l.queue, 0
+	l.queue, l.sealed = nil, 0
+	for _, fr := range all {
+		if fr.durable {
+			safe += fr.events
+		} else {
+			events += fr.events
+		}
 		l.f.budget.Release(fr.held)
 		l.counts.bytes -= fr.held
-		fr.abandon()
+	}
+	l.counts.open, l.counts.sealed, l.counts.inflight = 0, 0, 0
+	l.counts.spooled += safe
+	l.counts.abandoned += uint64(events)
+	l.mu.Unlock()
+	for _, fr := range all {
+		l.forsake(fr)
+	}
+	return events
+}
+
+// forsake tells the receipts of a frame that nobody can say what has become of it, or that the spool has it.
+func (l *lane) forsake(fr *frame) {
+	l.mu.Lock()
+	durable := fr.durable
+	fr.durable = true
+	l.mu.Unlock()
+	for _, p := range fr.parts {
+		if durable {
+			p.receipt.detach(p.events)
+		} else {
+			p.receipt.abandon(p.events)
+		}
+	}
+	if l.through(fr) {
 		fr.recycle()
 	}
-	l.queue, l.sealed = nil, 0
-	l.counts.open, l.counts.sealed, l.counts.inflight = 0, 0, 0
-	l.counts.abandoned += uint64(events)
-	return events
 }

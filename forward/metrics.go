@@ -63,18 +63,19 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 var (
 	laneBytes       = desc("headgate_lane_bytes", "Bytes of the memory budget held by events in the lanes.")
-	laneEvents      = desc("headgate_lane_events", "Events in the lanes: in open frames, in sealed ones, in flight.", "state")
+	laneEvents      = desc("headgate_lane_events", "Events in the lanes: in open frames, in sealed ones, in flight, and in the spool alone (spooled).", "state")
 	inflight        = desc("headgate_delivery_inflight", "Runs sent and not confirmed yet.")
 	delivered       = desc("headgate_delivered_events_total", "Events that the backend confirmed.")
 	refusedEvents   = desc("headgate_refused_events_total", "Events that the backend refused for good; they are in the dead letter, or their requests were told.")
 	abandonedEvents = desc("headgate_abandoned_events_total", "Events given up on by a hard stop.")
-	acceptedEvents  = desc("headgate_accepted_events_total", "Events that entered the lanes: at any moment those in the lanes, delivered, refused and abandoned.")
+	acceptedEvents  = desc("headgate_accepted_events_total", "Events that entered the lanes: at any moment those in the lanes, delivered, refused, abandoned and lost.")
+	lostEvents      = desc("headgate_lost_events_total", "Events that were damaged on the disk; their frames are in the quarantine of the spool.")
 	partitionEvents = desc("headgate_partition_events_total", "Events that entered the lane of the partition.", "partition")
 )
 
 // Describe is for the registry.
 func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{laneBytes, laneEvents, inflight, delivered, refusedEvents, abandonedEvents, acceptedEvents, partitionEvents} {
+	for _, d := range []*prometheus.Desc{laneBytes, laneEvents, inflight, delivered, refusedEvents, abandonedEvents, acceptedEvents, lostEvents, partitionEvents} {
 		ch <- d
 	}
 }
@@ -110,9 +111,11 @@ func (f *Forwarder) collect(ch chan<- prometheus.Metric) {
 	gauge(laneEvents, float64(sum.open), "open")
 	gauge(laneEvents, float64(sum.sealed), "sealed")
 	gauge(laneEvents, float64(sum.inflight), "inflight")
+	gauge(laneEvents, float64(sum.spooled), "spooled")
 	gauge(inflight, float64(runs))
 	counter(acceptedEvents, sum.accepted)
 	counter(delivered, sum.delivered)
 	counter(refusedEvents, sum.refused)
 	counter(abandonedEvents, sum.abandoned)
+	counter(lostEvents, sum.lost)
 }

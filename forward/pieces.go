@@ -12,7 +12,7 @@ import (
 
 // deliverPieces delivers a frame that was refused as a whole; it reports false when ctx ended first.
 func (l *lane) deliverPieces(ctx context.Context, fr *frame, why *SendError) bool {
-	p := takeApart(fr, l.f.codec)
+	p := takeApart(fr, fr.codec)
 	refused, err := l.deliverPiece(ctx, p, piece{to: fr.events, why: why}, nil)
 	if err != nil {
 		return false

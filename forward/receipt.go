@@ -18,13 +18,20 @@ type Receipt struct {
 
 	batch, producer string // of the request, fixed once used
 
-	mu      sync.Mutex
-	pending int           // events in the lanes that are neither confirmed nor given up
-	settled chan struct{} // made by a Wait that has to wait, closed when pending is 0
-	then    []func()      // called when pending is 0, before anybody is woken
-	telling bool          // they are being called
-	failed  []Failure
-	stopped bool // a hard stop has given up on events
+	mu        sync.Mutex
+	unsafe    stage    // events in the lanes that are neither in the spool nor confirmed nor given up
+	pending   stage    // events in the lanes that are neither confirmed nor given up
+	then      []func() // called when unsafe is 0, before anybody is woken
+	telling   bool     // they are being called
+	failed    []Failure
+	stopped   bool // a hard stop has given up on events
+	postponed bool // some of pending are not waited for any more: they are in the spool for longer
+}
+
+// stage counts events on their way to some point.
+type stage struct {
+	left int
+	done chan struct{} // made by a Wait that has to wait, closed when left is 0
 }
 
 // Failure is an event that the backend refused for good.
@@ -38,34 +45,54 @@ type Failure struct {
 func (f *Forwarder) NewReceipt() *Receipt { return &Receipt{budget: f.budget} }
 
 // Wait returns nil when every event of the batch that Forward took has come as far as level or is listed by
-// Failed. Accepted is reached when Forward returns. Durable and Delivered are both the backend's confirmation,
-// at the level it declares. When ctx ends first, or the forwarder is stopped hard, the error is an
-// *event.Problem that says that what is stored is unknown.
+// Failed. Accepted is reached when Forward returns; Durable when the spool has it, or the backend; Delivered is the
+// backend's confirmation, at the level it declares. When ctx ends first, or the forwarder is stopped, the error is an
+// *event.Problem that says what is stored.
 func (r *Receipt) Wait(ctx context.Context, level event.Level) error {
 	r.budget.Release(r.kept)
 	r.kept = 0
 	if level <= event.Accepted {
 		return nil
 	}
-	done := r.done()
+	safe := r.reached(&r.unsafe)
+	done := safe
+	if level > event.Durable {
+		done = r.reached(&r.pending)
+	}
 	select {
 	case <-done:
 	case <-ctx.Done():
 	}
+	switch {
+	case closed(done):
+		return r.outcome(level)
+	case closed(safe): // ctx ended first
+		return notDelivered("the backend did not confirm in time")
+	}
+	return &event.Problem{Code: event.AckTimeout, Stored: "unknown",
+		Detail: "the events were not confirmed in time; send the request again with the same ids"}
+}
+
+func closed(ch <-chan struct{}) bool {
 	select {
-	case <-done:
-		return r.outcome()
-	default: // ctx ended first
-		return &event.Problem{Code: event.AckTimeout, Stored: "unknown",
-			Detail: "the backend did not confirm in time; send the request again with the same ids"}
+	case <-ch:
+		return true
+	default:
+		return false
 	}
 }
 
-// Then has f called when every event of the batch that Forward took is confirmed or given up: at once, or later by the
-// goroutine of a lane, which f must not keep. It comes after the last Forward; what it calls may ask Failed and Stopped.
+// notDelivered is the outcome of a request that asked for delivered and got durable.
+func notDelivered(why string) *event.Problem {
+	return &event.Problem{Code: event.AckTimeout, Stored: "durable",
+		Detail: why + "; the events are safe and will be delivered: do not send them again"}
+}
+
+// Then has f called when every event of the batch that Forward took is durable or given up: at once, or later by
+// another goroutine, which f must not keep. It comes after the last Forward; what it calls may ask Failed and Stopped.
 func (r *Receipt) Then(f func()) {
 	r.mu.Lock()
-	waits := r.pending > 0
+	waits := r.unsafe.left > 0
 	if waits {
 		r.then = append(r.then, f)
 	}
@@ -76,7 +103,7 @@ func (r *Receipt) Then(f func()) {
 }
 
 // Stopped returns nil, or when a hard stop has given up on events the *event.Problem that says so.
-func (r *Receipt) Stopped() error { return r.outcome() }
+func (r *Receipt) Stopped() error { return r.outcome(event.Durable) }
 
 // Failed returns the events that were refused for good so far, by their place in the request.
 func (r *Receipt) Failed() []Failure {
@@ -86,24 +113,27 @@ func (r *Receipt) Failed() []Failure {
 	return slices.Clone(r.failed)
 }
 
-func (r *Receipt) done() <-chan struct{} {
+func (r *Receipt) reached(s *stage) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.settled == nil {
-		r.settled = make(chan struct{})
-		if r.pending == 0 && !r.telling {
-			close(r.settled)
+	if s.done == nil {
+		s.done = make(chan struct{})
+		if s.left == 0 && !r.telling {
+			close(s.done)
 		}
 	}
-	return r.settled
+	return s.done
 }
 
-func (r *Receipt) outcome() error {
+func (r *Receipt) outcome(level event.Level) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.stopped {
+	switch {
+	case r.stopped:
 		return &event.Problem{Code: event.Draining, Stored: "unknown",
 			Detail: "the gateway stopped before the backend confirmed; send the request again with the same ids"}
+	case r.postponed && level > event.Durable:
+		return notDelivered("the backend takes nothing at the moment")
 	}
 	return nil
 }
@@ -111,7 +141,8 @@ func (r *Receipt) outcome() error {
 // expect announces n events that are about to enter the lanes; a negative n takes back those that did not.
 func (r *Receipt) expect(n int) {
 	r.mu.Lock()
-	r.pending += n
+	r.unsafe.left += n
+	r.pending.left += n
 	r.mu.Unlock()
 }
 
@@ -124,8 +155,8 @@ func (r *Receipt) reserve(n int64) bool {
 	return true
 }
 
-// settle ends the wait for n events.
-func (r *Receipt) settle(n int) {
+// safe ends the wait for n events to be durable.
+func (r *Receipt) safe(n int) {
 	then := r.subtract(n)
 	if len(then) == 0 {
 		return
@@ -139,15 +170,11 @@ func (r *Receipt) settle(n int) {
 	r.wake()
 }
 
-// subtract takes n events off those that are waited for, and returns what is to be called before anybody is woken.
+// subtract takes n events off those that are not durable yet, and returns what is to be called before anybody is woken.
 func (r *Receipt) subtract(n int) []func() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.pending -= n
-	if r.pending < 0 {
-		panic("BUG: forward: more events settled than were taken")
-	}
-	if r.pending > 0 {
+	if r.unsafe.subtract(n) > 0 {
 		return nil
 	}
 	then := r.then
@@ -158,11 +185,38 @@ func (r *Receipt) subtract(n int) []func() {
 	return then
 }
 
-// wake ends the wait; r.mu is held.
-func (r *Receipt) wake() {
-	if r.settled != nil {
-		close(r.settled)
+// settle ends the wait for n events to be delivered, whose wait to be durable has ended.
+func (r *Receipt) settle(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pending.subtract(n) == 0 && !r.telling {
+		r.wake()
 	}
+}
+
+func (s *stage) subtract(n int) (left int) {
+	s.left -= n
+	if s.left < 0 {
+		panic("BUG: forward: more events settled than were taken")
+	}
+	return s.left
+}
+
+// wake ends the waits that are over; r.mu is held.
+func (r *Receipt) wake() {
+	for _, s := range [...]*stage{&r.unsafe, &r.pending} {
+		if s.left == 0 && s.done != nil && !closed(s.done) {
+			close(s.done)
+		}
+	}
+}
+
+// detach ends the wait for n events that are durable, and for whose delivery nobody need wait.
+func (r *Receipt) detach(n int) {
+	r.mu.Lock()
+	r.postponed = true
+	r.mu.Unlock()
+	r.settle(n)
 }
 
 // fail lists an event as refused; settle counts it.
@@ -177,5 +231,6 @@ func (r *Receipt) abandon(n int) {
 	r.mu.Lock()
 	r.stopped = true
 	r.mu.Unlock()
+	r.safe(n)
 	r.settle(n)
 }

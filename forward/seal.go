@@ -29,7 +29,7 @@ func (l *lane) sealAll(ctx context.Context) {
 }
 
 // toSeal tells whether there is a frame to seal, or that none will come any more. While a run is in flight or waits
-// for its turn the open frame may grow beyond its time: sealed now it would only wait.
+// for its turn the open frame may grow beyond its time: sealed now it would only wait, unless it is for the spool.
 func (l *lane) toSeal(now time.Time) (ready, done bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,7 +39,21 @@ func (l *lane) toSeal(now time.Time) (ready, done bool) {
 	case l.open == nil:
 		return false, l.closing
 	}
-	return l.closing || l.sealed == 0 && !now.Before(l.due), false
+	return l.closing || !now.Before(l.due) && l.worthSealing(), false
+}
+
+// worthSealing tells whether the open frame, whose time has come, would go anywhere: to the backend; or to the spool, when
+// somebody waits for that and the spool does not write a frame of this lane just now, or when the backend takes nothing.
+// l.mu is held.
+func (l *lane) worthSealing() bool {
+	return l.sealed == 0 || l.f.spool != nil && l.writing == 0 && (l.open.waited || l.trouble.Load() != nil)
+}
+
+// sealNow wakes the sealer if it has been waiting for what has just happened; l.mu is held.
+func (l *lane) sealNow() {
+	if l.open != nil && l.worthSealing() && !time.Now().Before(l.due) {
+		wake(l.sealer)
+	}
 }
 
 // sealNext seals the next frame. An open one goes on growing until there is a press for it.
@@ -75,7 +89,7 @@ func (l *lane) number(ctx context.Context) error {
 	return l.retry(ctx, "resume", l.limited(func(ctx context.Context) error {
 		last, err := l.f.backend.Resume(ctx, l.partition)
 		if err == nil {
-			l.next = last + 1
+			l.next = max(last, l.highest) + 1
 		}
 		return err
 	}))
@@ -86,6 +100,7 @@ func (l *lane) number(ctx context.Context) error {
 func (l *lane) seal(p *press, fr *frame) {
 	fr.first = l.next
 	l.next += uint64(fr.events)
+	fr.codec = l.f.codec
 	fr.payload = l.encode(p, fr)
 	fr.draft.recycle()
 	fr.draft = nil
@@ -93,13 +108,28 @@ func (l *lane) seal(p *press, fr *frame) {
 
 	held := min(fr.held, int64(cap(fr.payload.b)+frameOverhead+4*len(fr.index)+partOverhead*len(fr.parts)))
 	l.f.budget.Release(fr.held - held)
+	l.enterSealed(fr, held)
+	if l.f.spool != nil {
+		l.spoolIn(fr)
+	}
+}
+
+// enterSealed counts a frame as sealed: from now on it may be sent.
+func (l *lane) enterSealed(fr *frame, held int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.counts.bytes -= fr.held - held
-	fr.held = held
+	fr.held, fr.lane = held, l
 	l.sealed++
 	l.counts.open -= fr.events
 	l.counts.sealed += fr.events
+	if l.f.spool != nil {
+		fr.spooling = true
+		l.unsafe++
+		if fr.waited {
+			l.writing++
+		}
+	}
 	wake(l.sender)
 }
 

@@ -3,7 +3,6 @@ package forward
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/headgate-io/headgate/sdk/wire"
@@ -12,41 +11,68 @@ import (
 // sendAll is the lane's sender: it sends run after run until the lane is closed and has no more, or ctx ends.
 func (l *lane) sendAll(ctx context.Context) {
 	for ctx.Err() == nil {
-		batch, done := l.nextRun()
-		if done {
-			return
-		}
-		if len(batch) == 0 {
+		batch, next := l.nextRun()
+		switch next {
+		case nothing:
 			select {
 			case <-l.sender:
 			case <-ctx.Done():
 			}
-			continue
-		}
-		if !l.deliver(ctx, batch) {
+		case toSend:
+			if !l.deliver(ctx, batch) {
+				return
+			}
+		case toRead:
+			if !l.refill(ctx) {
+				return
+			}
+		case over:
 			return
 		}
 	}
 }
 
-// nextRun returns the frames that go out together, in flight from now; or that nothing will come any more.
-func (l *lane) nextRun() (run []*frame, done bool) {
+// What a sender does next.
+type task int
+
+const (
+	nothing task = iota // until it is woken
+	toSend
+	toRead // back from the spool
+	over
+)
+
+// nextRun returns the frames that go out together, in flight from now; or what else there is to do.
+func (l *lane) nextRun() (run []*frame, next task) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	run = l.queue[:cutRun(l.queue[:l.sealed], l.f.cfg.MaxRun)]
+	ready := l.queue[:l.sealed]
+	if l.spilled.events > 0 {
+		ready = ready[:l.spilled.gap]
+	}
+	run = ready[:cutRun(ready, l.f.cfg.MaxRun)]
+	l.inflight = len(run)
 	for _, fr := range run {
 		l.counts.sealed -= fr.events
 		l.counts.inflight += fr.events
 	}
-	return run, l.closing && l.open == nil && len(l.queue) == 0
+	switch {
+	case len(run) > 0:
+		return run, toSend
+	case l.spilled.events > 0:
+		return nil, toRead
+	case l.closing && l.open == nil && len(l.queue) == 0:
+		return nil, over
+	}
+	return nil, nothing
 }
 
-// cutRun returns how many of the frames one send carries: those of one framing, up to limit bytes, and at least one.
+// cutRun returns how many of the frames one send carries: those of one framing and coding, up to limit bytes, and at least one.
 func cutRun(frames []*frame, limit int) int {
 	size := 0
 	for i, fr := range frames {
 		size += len(fr.payload.b)
-		if i > 0 && (size > limit || fr.framing != frames[0].framing) {
+		if i > 0 && (size > limit || fr.framing != frames[0].framing || fr.codec != frames[0].codec) {
 			return i
 		}
 	}
@@ -120,7 +146,7 @@ func (l *lane) run(fr *frame, first, last uint64) *Run {
 	return &Run{
 		Stream: l.f.cfg.Stream, Partition: l.partition, First: first, Last: last, Events: int(last - first + 1),
 		Frames: 1, TableVersion: fr.tableVersion,
-		ContentType: fr.framing.ContentType(), ContentEncoding: l.f.codec.ContentEncoding(),
+		ContentType: fr.framing.ContentType(), ContentEncoding: fr.codec.ContentEncoding(),
 	}
 }
 
@@ -134,35 +160,58 @@ func (l *lane) frameID(first uint64) string {
 func (l *lane) finish(frames int, refused []refusal) {
 	done, held := l.popRun(frames, len(refused))
 	l.f.budget.Release(held)
-	for _, fr := range done {
-		fr.settle(refused)
-		fr.recycle()
+	last := done[len(done)-1].frame.last()
+	for _, p := range done {
+		p.frame.settle(refused, p.news)
+		if l.f.spool == nil || l.through(p.frame) {
+			p.frame.recycle()
+		}
+	}
+	if l.f.spool != nil {
+		l.f.spool.Confirm(l.partition, last)
 	}
 }
 
-// popRun takes n frames, of whose events so many were refused, off the queue.
-func (l *lane) popRun(n, refused int) (done []*frame, held int64) {
+// popped is a frame off the queue; news says that its receipts do not know yet that it is safe.
+type popped struct {
+	frame *frame
+	news  bool
+}
+
+// through notes that the lane is done with a frame, and reports whether the spool is too.
+func (l *lane) through(fr *frame) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	done = slices.Clone(l.queue[:n])
-	clear(l.queue[:n])
-	l.queue, l.sealed = l.queue[n:], l.sealed-n
+	fr.over = true
+	return !fr.spooling
+}
+
+// popRun takes n frames, of whose events so many were refused, off the queue.
+func (l *lane) popRun(n, refused int) (done []popped, held int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	done = make([]popped, n)
 	events := 0
-	for _, fr := range done {
+	for i, fr := range l.queue[:n] {
+		done[i] = popped{fr, !fr.durable}
+		fr.durable = true
 		held += fr.held
 		events += fr.events
+	}
+	clear(l.queue[:n])
+	l.queue, l.sealed, l.inflight = l.queue[n:], l.sealed-n, l.inflight-n
+	if l.spilled.events > 0 {
+		l.spilled.gap -= n
 	}
 	l.counts.inflight -= events
 	l.counts.delivered += uint64(events - refused)
 	l.counts.refused += uint64(refused)
 	l.counts.bytes -= held
-	if l.sealed == 0 && l.open != nil && !time.Now().Before(l.due) {
-		wake(l.sealer)
-	}
+	l.sealNow()
 	return done, held
 }
 
-// retry makes a call until it succeeds, or returns the error of ctx when that ends first.
+// retry makes a call until it succeeds, or returns the error of ctx when that ends first, or errSafe.
 func (l *lane) retry(ctx context.Context, what string, call func(context.Context) error) error {
 	for failures := 1; ; failures++ {
 		err := call(ctx)
@@ -175,7 +224,10 @@ func (l *lane) retry(ctx context.Context, what string, call func(context.Context
 		}
 		l.f.metrics.errors.WithLabelValues(l.f.cfg.BackendName, reason(err)).Inc()
 		l.failed(what, failures, err)
-		if !sleep(ctx, pause(failures, asked(err), rand.Float64())) {
+		if l.mayLeave() {
+			return errSafe
+		}
+		if !l.sleep(ctx, pause(failures, asked(err), rand.Float64())) {
 			return ctx.Err()
 		}
 	}

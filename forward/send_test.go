@@ -155,7 +155,7 @@ func TestFullBudgetSaysWhy(t *testing.T) {
 					if c.err != nil && !healed.Load() {
 						return c.err
 					}
-					sleep(ctx, time.Minute)
+					rest(ctx, time.Minute)
 					return nil
 				}}
 				cfg := config(1)

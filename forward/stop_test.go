@@ -15,7 +15,7 @@ import (
 // P02, forward's part: closing seals what is open at once, sends everything and then ends.
 func TestP02CloseDrains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &memory{answer: func(ctx context.Context, _ *Run) error { sleep(ctx, time.Second); return nil }}
+		m := &memory{answer: func(ctx context.Context, _ *Run) error { rest(ctx, time.Second); return nil }}
 		cfg := config(3)
 		cfg.LingerIdle, cfg.FrameEvents = time.Hour, 2
 		limit := budget.New(1 << 20)
@@ -150,5 +150,13 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		if _, err := New(cfg, discard{}, Deps{}); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+}
+
+// rest waits for d, or until ctx ends.
+func rest(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
 	}
 }

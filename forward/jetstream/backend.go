@@ -17,9 +17,10 @@ type lane struct {
 	subject   string
 	store     string // name of the JetStream stream
 
-	known bool   // last and seq are from the stream
-	last  uint64 // number of the last event stored, 0 for none
-	seq   uint64 // sequence of the message with it: what the next publish expects; 0 for none
+	known  bool   // the numbers below are from the stream
+	last   uint64 // number that the lane's numbers go on behind: stored, or higher when the stream may have lost its end
+	stored uint64 // number of the last event stored, 0 for none
+	seq    uint64 // sequence of the message with it: what the next publish expects; 0 for none
 
 	unsure  bool  // a publish has no answer: it may be stored after seq
 	stopped error // somebody else writes this subject; nothing is sent any more
@@ -68,7 +69,7 @@ func (b *Backend) resume(ctx context.Context, l *lane) error {
 	if m.Last == 0 {
 		return b.stop(l, &ChainError{Subject: l.subject, Found: m.Seq, Reason: "not a gateway's message"})
 	}
-	l.known, l.last, l.seq = true, m.Last, m.Seq
+	l.known, l.last, l.stored, l.seq = true, m.Last, m.Last, m.Seq
 	if m.Seq < b.cfg.Lost {
 		l.last += lostNumbers
 		b.log.Warn("the lane may have lost its end to a damage, its numbers go on above", "subject", l.subject, "stored", m.Last, "above", l.last)
@@ -92,11 +93,11 @@ func (b *Backend) Send(ctx context.Context, run *forward.Run) error {
 		}
 	}
 	switch {
-	case run.Last <= l.last:
+	case run.Last <= l.stored:
 		return nil
-	case run.First <= l.last:
-		err := fmt.Errorf("%s holds events up to %d, the run has %d to %d", l.subject, l.last, run.First, run.Last)
-		return &forward.SendError{Code: event.Internal, Reason: "overlap", Err: err}
+	case run.First <= l.stored: // an earlier process sent it in other pieces; those of this one will fit
+		err := fmt.Errorf("%s holds events up to %d, the run has %d to %d", l.subject, l.stored, run.First, run.Last)
+		return &forward.SendError{Refused: true, Code: event.Internal, Reason: "overlap", Err: err}
 	}
 	return sendError(b.publish(ctx, l, run))
 }
@@ -131,4 +132,6 @@ func (b *Backend) publish(ctx context.Context, l *lane, run *forward.Run) error 
 	return err
 }
 
-func (l *lane) confirm(seq, last uint64) { l.seq, l.last, l.unsure = seq, last, false }
+func (l *lane) confirm(seq, last uint64) {
+	l.seq, l.last, l.stored, l.unsure = seq, max(last, l.last), last, false
+}
