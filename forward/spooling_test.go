@@ -189,7 +189,7 @@ func TestB06MemoryStaysBoundedWhileTheBackendIsDown(t *testing.T) {
 // backend that knows what it has.
 func TestF01KilledAgainAndAgain(t *testing.T) {
 	dir := t.TempDir()
-	m := &memory{}
+	m := &knowing{}
 	var calls atomic.Int32
 	m.answer = func(ctx context.Context, r *Run) error {
 		if calls.Add(1)%3 != 0 {
@@ -261,6 +261,28 @@ func TestARecoveredFrameIsRefused(t *testing.T) {
 type buryFunc func(*Refused)
 
 func (f buryFunc) Bury(_ context.Context, r *Refused) error { f(r); return nil }
+
+// knowing is a backend that remembers what it has of one lane, as a JetStream lane does.
+type knowing struct {
+	memory
+	last atomic.Uint64
+}
+
+func (k *knowing) Resume(context.Context, int32) (uint64, error) { return k.last.Load(), nil }
+
+func (k *knowing) Send(ctx context.Context, r *Run) error {
+	switch last := k.last.Load(); {
+	case r.Last <= last:
+		return nil
+	case r.First <= last:
+		return &SendError{Refused: true, Reason: "overlap", Err: errors.New("other pieces")}
+	}
+	err := k.memory.Send(ctx, r)
+	if err == nil {
+		k.last.Store(r.Last)
+	}
+	return err
+}
 
 func TestForwardRefusesWhenTheSpoolIsFull(t *testing.T) {
 	full := &event.Problem{Code: event.SpoolFull}
