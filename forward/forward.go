@@ -94,6 +94,15 @@ func (f *Forwarder) backendFull() bool {
 	return false
 }
 
+// Waiting returns how many events were taken that the backend has not confirmed, those that are in the spool among them.
+func (f *Forwarder) Waiting() (events int) {
+	for _, l := range f.lanes {
+		c := l.snapshot()
+		events += c.open + c.sealed + c.inflight + c.spooled
+	}
+	return events
+}
+
 // full says why the budget has no room: the backend takes nothing, or it takes less than comes in.
 func (f *Forwarder) full(g *grouping) *event.Problem {
 	for p, l := range f.lanes {

@@ -26,6 +26,7 @@ type Config struct {
 	Rates      RatesConfig              `json:"rates"`
 	Plugins    PluginsConfig            `json:"plugins"`
 	Drain      DrainConfig              `json:"drain"`
+	Spool      SpoolConfig              `json:"spool"`
 	AutoCreate *bool                    `json:"auto_create"` // make streams on first use; default: true when none is configured
 	Streams    map[string]StreamConfig  `json:"streams"`
 	Backends   map[string]BackendConfig `json:"backends"`
@@ -166,6 +167,7 @@ func (c *Config) Validate() error {
 	add("http.tls", c.HTTP.TLS.problem())
 	add("http.cors", c.HTTP.CORS.problem())
 	add("http.listen", mustBe(c.HTTP.Listen != ingest.Nowhere || c.HTTP.TLS.on(), "none, and http.tls is not set: there would be no way in"))
+	add("spool.max_bytes", c.Spool.problem())
 	add("idempotency.window", mustBe(c.Idempotency.Window >= settings.Duration(time.Second), "must be at least 1s, got %s", time.Duration(c.Idempotency.Window)))
 	add("idempotency.keys", mustBe(c.Idempotency.Keys >= 1 && c.Idempotency.Keys <= 10_000_000, "must be 1 to 10000000, got %d", c.Idempotency.Keys))
 	add("http", c.HTTP.problem())

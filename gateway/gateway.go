@@ -18,6 +18,7 @@ import (
 	"github.com/headgate-io/headgate/admin"
 	"github.com/headgate-io/headgate/control"
 	"github.com/headgate-io/headgate/forward"
+	"github.com/headgate-io/headgate/forward/spool"
 	"github.com/headgate-io/headgate/ingest"
 	"github.com/headgate-io/headgate/internal/auth"
 	"github.com/headgate-io/headgate/internal/budget"
@@ -46,6 +47,7 @@ type Gateway struct {
 	letters        *budget.Budget // bytes in these, so that full lanes can't keep each other from getting rid of an event
 	bodies         *budget.Budget // bytes of request bodies
 	presses        *forward.Presses
+	space          *spool.Space // of all spools
 	tokens         *auth.Tokens // nil: everybody may do everything
 	rates          rateMetrics
 
@@ -91,7 +93,7 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 		steering: newTurn(), unmade: usual.settings,
 	}
 	g.deadLettered, g.rates = newDeadLettered(g.metrics), newRateMetrics(g.metrics)
-	g.metrics.MustRegister(newIDMetrics(g))
+	g.metrics.MustRegister(newIDMetrics(g), spoolMetrics{g})
 	if g.tokens, err = cfg.openTokens(); err != nil {
 		return nil, err
 	}

@@ -74,8 +74,13 @@ func (g *Gateway) Dependencies() []admin.Dependency {
 	stored.Detail = g.stores.damages()
 	steering := g.health.set("control", "", time.Time{}) // events are taken without it
 	steering.Detail = g.stores.control.note
+	fault, note := g.spoolHealth()
+	spooling := g.health.set("spool", fault, time.Time{})
+	if fault == "" {
+		spooling.Detail = note
+	}
 	return []admin.Dependency{
-		g.health.set("accepting", accepting, time.Time{}), g.health.set("delivery", delivery, deliverySince), g.health.set("plugins", guests, time.Time{}), stored, steering,
+		g.health.set("accepting", accepting, time.Time{}), g.health.set("delivery", delivery, deliverySince), spooling, g.health.set("plugins", guests, time.Time{}), stored, steering,
 	}
 }
 

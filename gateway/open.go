@@ -23,6 +23,9 @@ func (g *Gateway) open(ctx context.Context) (err error) {
 	if g.folder, err = openFolder(g.cfg.Data); err != nil {
 		return err
 	}
+	if err := g.openSpace(); err != nil {
+		return err
+	}
 	if g.stores, err = openStores(ctx, g.folder, g.cfg, g.log); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/forward"
+	"github.com/headgate-io/headgate/forward/spool"
 	"github.com/headgate-io/headgate/ingest"
 	"github.com/headgate-io/headgate/internal/jsonscan"
 	"github.com/headgate-io/headgate/internal/window"
@@ -26,6 +27,7 @@ type stream struct {
 	forwarder   *forward.Forwarder
 	delivery    delivery
 	deadLetter  *deadLetter             // nil for a dead letter
+	spool       *spool.Spool            // likewise
 	keys        atomic.Pointer[keyRate] // nil: keys have no rate
 	ids         *window.Set
 	secret      window.Secret // of the identities in it
@@ -102,6 +104,17 @@ func (g *Gateway) openStream(ctx context.Context, name string, def *definition) 
 	if letter != nil {
 		deps.Budget, deps.DeadLetter = g.lanes.Share(g.lanes.Limit()/2), letter
 	}
+	secret, err := g.store.Secret(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("read hash secret: %w", err)
+	}
+	log, err := g.openSpool(name)
+	if err != nil {
+		return nil, err
+	}
+	if log != nil {
+		deps.Spool, deps.Backlog, deps.Room = log, log.Backlog, log.Room
+	}
 	forwarder, err := forward.New(forward.Config{
 		Stream: name, Gateway: g.folder.id, BackendName: def.config.Backend, Partitions: len(table.Partitions()), Codec: def.config.Codec,
 		LingerWaiting: time.Duration(def.config.Linger.Waiting), LingerIdle: time.Duration(def.config.Linger.Idle),
@@ -110,24 +123,10 @@ func (g *Gateway) openStream(ctx context.Context, name string, def *definition) 
 	if err != nil {
 		return nil, err
 	}
-	secret, err := g.store.Secret(ctx, name)
-	if err != nil {
-		return nil, fmt.Errorf("read hash secret: %w", err)
-	}
-	s := &stream{name: name, partitioner: partitioner.New(table), forwarder: forwarder, delivery: to, deadLetter: letter,
+	s := &stream{name: name, partitioner: partitioner.New(table), forwarder: forwarder, delivery: to, deadLetter: letter, spool: log,
 		ids: def.config.ID.window(), secret: secret, done: make(chan struct{})}
 	s.current.Store(def)
 	s.keys.Store(newKeyRate(name, def.config.Rate, g.rates))
 	s.chain.Store(&link{})
 	return s, nil
-}
-
-// run delivers until the forwarder is closed and empty, or ctx ends.
-func (s *stream) run(ctx context.Context) error {
-	defer close(s.done)
-	defer s.delivery.close()
-	if err := s.forwarder.Run(ctx); err != nil {
-		return fmt.Errorf("stream %s: %w", s.name, err)
-	}
-	return nil
 }

@@ -34,6 +34,9 @@ func (g *Gateway) Open(name string) (ingest.Stream, error) {
 	}
 	s, err := g.find(name)
 	if err == nil {
+		if err := s.room(); err != nil { // before the body is read
+			return nil, err
+		}
 		return s, nil
 	}
 	if p, ok := errors.AsType[*event.Problem](err); !ok || p.Code != event.UnknownStream || !g.cfg.autoCreate() {
@@ -116,7 +119,7 @@ func (g *Gateway) startStream(ctx context.Context, name string, cfg StreamConfig
 		return fmt.Errorf("stream %s: %w", name, err)
 	}
 	if err := g.restoreChain(ctx, s); err != nil {
-		return fmt.Errorf("stream %s: %w", name, err)
+		return fmt.Errorf("stream %s: %w", name, errors.Join(err, s.discard()))
 	}
 	g.running.Go(func() { g.failures.add(s.run(g.delivery)) })
 	g.publish(func(all map[string]*stream) { all[name] = s })

@@ -112,7 +112,7 @@ func (c *core) storeFirst(ctx context.Context, r *request, p *plan, w *work, run
 	}()
 	p.run = run
 	a = c.storeBody(ctx, r, p, w)
-	if bound = a.unknown || a.status < 300; a.unknown {
+	if bound = a.unknown || a.safe || a.status < 300; a.unknown {
 		run.SetUnknown() // and finished by Batch.Late
 	} else if bound {
 		run.Finish(a.remembered(), time.Now())
@@ -132,7 +132,7 @@ func (c *core) late(p *plan) func(*event.Batch, error) {
 			problem = c.notAccepted(err)
 		}
 		a := c.outcome(&request{}, of, b, problem)
-		if a.status < 300 || a.unknown {
+		if a.status < 300 || a.unknown || a.safe {
 			run.Finish(a.remembered(), time.Now())
 		} else {
 			run.Forget()

@@ -99,7 +99,7 @@ func (c *core) refused(no *refusal, who identity) (a answer) {
 	c.metrics.stream(no.Stream).refused(no.Problem.Code, 1)
 	a.mediaType = problem.MediaType
 	a.status, _, a.doc = problem.Render(no.Problem, who.request)
-	a.unknown = no.Problem.Stored == "unknown"
+	a.unknown, a.safe = no.Problem.Stored == "unknown", no.Problem.Stored == "durable"
 	a.add(no.Name, no.Value)
 	a.retry = no.Problem.RetryAfter
 	a.finish(who)
@@ -121,7 +121,7 @@ func (a *answer) finish(who identity) {
 	a.add("X-Request-Id", who.request)
 	a.add("Traceparent", string(who.trace))
 	a.add("Tracestate", string(who.state))
-	if a.status == 429 || a.status == 503 || a.status == 207 && a.retry > 0 {
+	if a.status == 429 || a.status == 503 && !a.safe || a.status == 207 && a.retry > 0 {
 		a.add("Retry-After", retryAfter(a.retry))
 	}
 }

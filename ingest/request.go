@@ -35,6 +35,7 @@ type answer struct {
 	doc       []byte
 	retry     time.Duration // when to come back, 0: not known
 	unknown   bool          // what is stored is not known yet
+	safe      bool          // the events are durable, though not as far as the request asked: nothing is to be sent again
 	close     bool          // the connection cannot be used again: the body was not read to its end
 }
 

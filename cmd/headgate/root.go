@@ -31,6 +31,7 @@ func newRootCommand(c clock) *cobra.Command {
 		newExplainCommand(),
 		newPluginCommand(),
 		newStreamCommand(),
+		newSpoolCommand(),
 		newVersionCommand(),
 		newCompileCommand(),
 	)

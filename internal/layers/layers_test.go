@@ -49,6 +49,7 @@ var allowed = map[string][]string{
 	"control":            append([]string{"internal/wholefile"}, shared...),
 	"admin":              append([]string{"internal/openapi"}, shared...),
 
+	"forward/spool":       {"event", "internal/wholefile"},
 	"forward/forwardtest": append([]string{"forward", "internal/compress", "sdk/consume", "sdk/wire"}, shared...),
 
 	"bench":    {}, // its programs drive the binary from outside
