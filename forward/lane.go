@@ -24,6 +24,7 @@ type lane struct {
 
 	next     uint64   // number of the next event to be sealed, 0 before Resume; the sealer's
 	highest  uint64   // number of the last event that the spool knew at the start
+	boundary uint64   // where the run ended that an earlier process sent last: it is sent again under the same id
 	refusals refusals // the sender's
 
 	mu         sync.Mutex // guards the rest

@@ -3,6 +3,7 @@ package forward
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/headgate-io/headgate/sdk/wire"
@@ -19,6 +20,9 @@ func (l *lane) sendAll(ctx context.Context) {
 			case <-ctx.Done():
 			}
 		case toSend:
+			if l.f.spool != nil {
+				l.f.spool.Advance(l.partition, 0, batch[len(batch)-1].last())
+			}
 			if !l.deliver(ctx, batch) {
 				return
 			}
@@ -51,6 +55,9 @@ func (l *lane) nextRun() (run []*frame, next task) {
 		ready = ready[:l.spilled.gap]
 	}
 	run = ready[:cutRun(ready, l.f.cfg.MaxRun)]
+	if i := slices.IndexFunc(run, func(fr *frame) bool { return fr.last() == l.boundary }); i >= 0 {
+		run = run[:i+1]
+	}
 	l.inflight = len(run)
 	for _, fr := range run {
 		l.counts.sealed -= fr.events
@@ -168,7 +175,7 @@ func (l *lane) finish(frames int, refused []refusal) {
 		}
 	}
 	if l.f.spool != nil {
-		l.f.spool.Confirm(l.partition, last)
+		l.f.spool.Advance(l.partition, last, 0)
 	}
 }
 

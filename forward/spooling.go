@@ -14,7 +14,7 @@ import (
 // its methods mean. Lanes call it concurrently, each for its own partition.
 type Spool interface {
 	Append(e *spool.Entry)
-	Confirm(partition int32, last uint64)
+	Advance(partition int32, confirmed, sending uint64)
 	Next(partition int32, after uint64, f *spool.Frame) (ok bool, err error)
 }
 
@@ -32,7 +32,8 @@ func (l *lane) spoolIn(fr *frame) {
 		Partition: l.partition, First: fr.first, Events: fr.events, Framing: uint8(fr.framing), Codec: fr.codec.Name(),
 		TableVersion: fr.tableVersion, Payload: fr.payload.b,
 	}
-	fr.entry.Waited = fr.waited
+	// Nobody need wait for a frame to be written at once: when the backend falls behind, memory is to be had again.
+	fr.entry.Waited = fr.waited || l.trouble.Load() != nil || l.f.pressed()
 	l.f.spool.Append(&fr.entry)
 }
 
@@ -140,7 +141,7 @@ func (f *Forwarder) relieve() {
 
 // recover takes over what the spool has of the lane at the start.
 func (l *lane) recover(b spool.Backlog) {
-	l.highest = b.Highest
+	l.highest, l.boundary = b.Highest, b.Sent
 	if b.Frames == 0 {
 		return
 	}

@@ -227,6 +227,41 @@ func TestF01KilledAgainAndAgain(t *testing.T) {
 	}
 }
 
+// F01: a run whose answer was lost with the process comes again under its id, whatever has come behind it.
+func TestF01ARunThatComesAgainHasItsID(t *testing.T) {
+	dir := t.TempDir()
+	sent := make(chan string, 100)
+	m := &memory{answer: func(_ context.Context, r *Run) error {
+		sent <- r.ID
+		return errors.New("the answer is lost")
+	}}
+	f := startSpooled(t, dir, spoolConfig(), m, Deps{})
+	add := func(text string) {
+		if err := forward(t, f.Forwarder, batch(event.Durable, text)).Wait(t.Context(), event.Durable); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 6 {
+		add(fmt.Sprint(i))
+	}
+	id := <-sent
+	f.kill()
+	f = startSpooled(t, dir, spoolConfig(), m, Deps{}) // everything behind it is one long run now
+	for len(sent) > 0 {
+		<-sent
+	}
+	again := <-sent
+	add("more")
+	f.kill()
+	m = &memory{}
+	f = startSpooled(t, dir, spoolConfig(), m, Deps{})
+	waitDelivered(t, forward(t, f.Forwarder, batch(event.Delivered, "end")))
+	if runs := m.sent(); again != id || runs[0].ID != id {
+		t.Errorf("the run %s came again as %s and %s", id, again, runs[0].ID)
+	}
+	wantStrings(t, data(t, m.sent()), "0", "1", "2", "3", "4", "5", "more", "end")
+}
+
 // A frame that an earlier process left is cut like any other when the backend refuses it, and its dead letter knows what
 // the metadata knows.
 func TestARecoveredFrameIsRefused(t *testing.T) {

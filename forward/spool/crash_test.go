@@ -123,7 +123,7 @@ func live(t *rapid.T, files *memory, m *model, life int) {
 			if all := m.appended[p]; len(all) > 0 { // whole frames, as far as a backend may be
 				last := all[rapid.IntRange(0, len(all)-1).Draw(t, "frame")].Last()
 				m.confirmed[p] = max(m.confirmed[p], last)
-				s.Confirm(int32(p), last)
+				s.Advance(int32(p), last, 0)
 			}
 		}
 	}

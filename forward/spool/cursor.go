@@ -8,21 +8,24 @@ import (
 	"sync"
 )
 
-// cursor is a table of the last confirmed number of each lane, in two slots that are written in turn: a crash in the
-// middle of a write leaves the other one. It is only a hint, written without a sync: an old one has frames sent again,
-// which the backend recognises or finds marked by their numbers.
+// cursor is a table of how far each lane has come, in two slots that are written in turn: a crash in the middle of a
+// write leaves the other one. It is only a hint, written without a sync: an old one has frames sent again, which the
+// backend recognises or finds marked by their numbers.
 type cursor struct {
 	mu     sync.Mutex
 	file   File // nil: it can't be written, which costs repetitions and nothing else
 	writes uint64
-	lanes  [maxPartitions]uint64
+	lanes  places
 	slot   [slotSize]byte
 }
 
+// places has per lane the last confirmed number and the last of the run in flight.
+type places [maxPartitions]struct{ confirmed, sending uint64 }
+
 const (
 	cursorName = "cursor"
-	slotSize   = 4096
-	slotUsed   = 16 + 8*maxPartitions // marker, number of the write, lanes; its checksum follows
+	slotSize   = 8192
+	slotUsed   = 16 + 16*maxPartitions // marker, number of the write, lanes; its checksum follows
 )
 
 var cursorMarker = [8]byte{0xf5, 'H', 'G', 'C', 'U', 'R', '0', '1'}
@@ -39,7 +42,7 @@ func openCursor(files Files, size int64, exists bool) (*cursor, error) {
 	return c, nil
 }
 
-func readCursor(r io.ReaderAt, size int64) (writes uint64, lanes [maxPartitions]uint64) {
+func readCursor(r io.ReaderAt, size int64) (writes uint64, lanes places) {
 	var raw [slotSize]byte
 	for slot := range int64(2) {
 		if n, _ := r.ReadAt(raw[:], slot*slotSize); n < slotUsed+4 || (slot+1)*slotSize > size {
@@ -52,20 +55,22 @@ func readCursor(r io.ReaderAt, size int64) (writes uint64, lanes [maxPartitions]
 		}
 		writes = n
 		for p := range lanes {
-			lanes[p] = binary.LittleEndian.Uint64(raw[16+8*p:])
+			lanes[p].confirmed = binary.LittleEndian.Uint64(raw[16+16*p:])
+			lanes[p].sending = binary.LittleEndian.Uint64(raw[24+16*p:])
 		}
 	}
 	return writes, lanes
 }
 
-// set notes a lane's last confirmed number, which never goes back.
-func (c *cursor) set(partition int32, last uint64) error {
+// set notes how far a lane has come: neither number ever goes back, and 0 says nothing of one.
+func (c *cursor) set(partition int32, confirmed, sending uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if last <= c.lanes[partition] {
+	l := &c.lanes[partition]
+	if confirmed <= l.confirmed && sending <= l.sending {
 		return nil
 	}
-	c.lanes[partition] = last
+	l.confirmed, l.sending = max(confirmed, l.confirmed), max(sending, l.sending)
 	return c.write()
 }
 
@@ -78,8 +83,9 @@ func (c *cursor) write() error {
 	raw := c.slot[:]
 	copy(raw, cursorMarker[:])
 	binary.LittleEndian.PutUint64(raw[8:], c.writes)
-	for p, last := range c.lanes {
-		binary.LittleEndian.PutUint64(raw[16+8*p:], last)
+	for p, l := range c.lanes {
+		binary.LittleEndian.PutUint64(raw[16+16*p:], l.confirmed)
+		binary.LittleEndian.PutUint64(raw[24+16*p:], l.sending)
 	}
 	binary.LittleEndian.PutUint32(raw[slotUsed:], crc32.Checksum(raw[:slotUsed], castagnoli))
 	_, err := c.file.WriteAt(raw, int64(c.writes%2)*slotSize)

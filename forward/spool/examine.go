@@ -64,7 +64,7 @@ func Examine(files Files, record func(Record) error, damage func(Damage) error) 
 	return nil
 }
 
-func confirmedIn(files Files, infos []Info) (lanes [maxPartitions]uint64, err error) {
+func confirmedIn(files Files, infos []Info) (lanes places, err error) {
 	for _, i := range infos {
 		if i.Name != cursorName {
 			continue
@@ -83,7 +83,7 @@ func confirmedIn(files Files, infos []Info) (lanes [maxPartitions]uint64, err er
 type examiner struct {
 	name      string
 	salt      uint32
-	confirmed [maxPartitions]uint64
+	confirmed places
 	record    func(Record) error
 	damage    func(Damage) error
 }
@@ -117,7 +117,7 @@ func (e *examiner) judge(file File, r *found, f *Frame) error {
 		}
 		_, err := readRecord(file, r.off, e.salt, f)
 		if err == nil && e.record != nil {
-			return e.record(Record{Segment: e.name, Offset: r.off, At: time.UnixMilli(r.at), Frame: *f, Confirmed: r.Last() <= e.confirmed[r.Partition]})
+			return e.record(Record{Segment: e.name, Offset: r.off, At: time.UnixMilli(r.at), Frame: *f, Confirmed: r.Last() <= e.confirmed[r.Partition].confirmed})
 		}
 		if !errors.Is(err, errDamaged) {
 			return err

@@ -36,7 +36,7 @@ func TestGoldenSpool(t *testing.T) {
 		}
 		s := start(t, files, Config{}, nil)
 		s.add(want...)
-		s.Confirm(2, 20)
+		s.Advance(2, 20, 0)
 		if err := s.stop(); err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ func TestGoldenSpool(t *testing.T) {
 	}
 	s := start(t, files, Config{}, nil)
 	same(t, all(t, s.Spool, 2), want[2:])
-	s.Confirm(2, 50)
+	s.Advance(2, 50, 0)
 	if err := s.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestAFolderOfTheSystem(t *testing.T) {
 		s.add(f)
 	}
 	same(t, all(t, s.Spool, 0), want)
-	s.Confirm(0, 15)
+	s.Advance(0, 15, 0)
 	if err := s.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func BenchmarkAppend(b *testing.B) {
 		}
 		wait.Wait()
 		for p := range entries {
-			s.Confirm(int32(p), number+499)
+			s.Advance(int32(p), number+499, 0)
 		}
 		number += 500
 	}

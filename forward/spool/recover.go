@@ -55,8 +55,10 @@ func (s *Spool) recover() error {
 		s.log.Warn("the cursor of the spool can't be used: the backend gets frames again", "err", err)
 	}
 	for p := range s.lanes {
-		s.lanes[p].settle(s, s.cursor.lanes[p])
-		s.cursor.lanes[p] = s.lanes[p].confirmed
+		hint := &s.cursor.lanes[p]
+		s.lanes[p].settle(s, hint.confirmed)
+		hint.confirmed = s.lanes[p].confirmed
+		s.lanes[p].sent = hint.sending
 	}
 	for _, seg := range s.segments {
 		s.stats.Bytes += seg.size

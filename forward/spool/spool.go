@@ -17,7 +17,7 @@ type Config struct {
 	Stream       string // a name for the log
 	SegmentBytes int64  // size at which a file is followed by the next one; 64 MiB
 	// Linger is how long frames that nobody waits for are kept from the disk: what the backend confirms in the
-	// meantime is never written. 100 ms.
+	// meantime is never written. 500 ms.
 	Linger time.Duration
 }
 
@@ -30,7 +30,7 @@ type Deps struct {
 
 const (
 	defaultSegment = 64 << 20
-	defaultLinger  = 100 * time.Millisecond
+	defaultLinger  = 500 * time.Millisecond
 	// mostFrames bounds the memory of the index: 32 bytes a frame.
 	mostFrames = 2 << 20
 )
@@ -63,6 +63,7 @@ type lane struct {
 	refs      []ref    // written and not confirmed, in order
 	confirmed uint64   // number up to which everything is confirmed
 	written   uint64   // number of the last event that was written
+	sent      uint64   // number of the last event of the run that an earlier process sent last
 }
 
 // ref is where a frame is.
@@ -81,7 +82,7 @@ type Entry struct {
 	Frame
 	Waited bool // somebody waits for it: it is written at once
 	// Done is called once: when the frame is safe, or confirmed before it was written. It is called by Run, or by
-	// Confirm, and must not call the spool.
+	// Advance, and must not call the spool.
 	Done func()
 
 	at time.Time
@@ -94,6 +95,7 @@ type Backlog struct {
 	Events      int
 	Bytes       int64
 	Highest     uint64 // number of the last event that is known, also of those confirmed
+	Sent        uint64 // number of the last event of the run that was sent last; a hint, 0 for none
 }
 
 // Stats are figures of a spool.
@@ -159,23 +161,22 @@ func (s *Spool) Append(e *Entry) {
 	}
 }
 
-// Confirm says that the backend has everything of the partition up to the event of that number.
-func (s *Spool) Confirm(partition int32, last uint64) {
-	done, hint, freed := s.confirm(partition, last)
+// Advance says that the backend has everything of the partition up to the event numbered confirmed, 0 for nothing new, and
+// that the events up to the one numbered sending are being sent, as one run.
+func (s *Spool) Advance(partition int32, confirmed, sending uint64) {
+	done, hint, freed := s.confirm(partition, confirmed)
 	for _, e := range done {
 		e.Done()
 	}
-	if hint != 0 {
-		s.note(partition, hint)
-	}
+	s.note(partition, hint, sending)
 	if freed {
 		s.wake()
 	}
 }
 
 // note moves the cursor on.
-func (s *Spool) note(partition int32, last uint64) {
-	if err := s.cursor.set(partition, last); err != nil {
+func (s *Spool) note(partition int32, confirmed, sending uint64) {
+	if err := s.cursor.set(partition, confirmed, sending); err != nil {
 		s.log.Warn("the cursor of the spool can't be written: after a restart the backend gets frames again", "err", err)
 	}
 }
@@ -253,7 +254,7 @@ func (s *Spool) Backlog(partition int32) (b Backlog) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := &s.lanes[partition]
-	b.Highest = max(l.confirmed, l.written)
+	b.Highest, b.Sent = max(l.confirmed, l.written), l.sent
 	for i := range l.refs {
 		r := &l.refs[i]
 		b.Frames++

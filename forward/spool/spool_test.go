@@ -114,13 +114,13 @@ func TestFramesComeOutAsTheyWentIn(t *testing.T) {
 			t.Errorf("backlog %+v", b)
 		}
 	}
-	s.Confirm(1, want[1][9].Last())
+	s.Advance(1, want[1][9].Last(), 0)
 	same(t, all(t, s.Spool, 1), want[1][10:])
 	_ = s.stop()
 	s = start(t, files, Config{SegmentBytes: 1000}, nil)
 	same(t, all(t, s.Spool, 1), want[1][10:])
 	for p := range want {
-		s.Confirm(int32(p), next[p])
+		s.Advance(int32(p), next[p], 0)
 	}
 	if err := s.stop(); err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func TestConfirmedBeforeItIsWritten(t *testing.T) {
 	s := start(t, files, Config{Linger: time.Hour}, nil)
 	done := make(chan struct{}, 2)
 	s.Append(&Entry{Frame: frame(0, 1, 5, 100), Done: func() { done <- struct{}{} }})
-	s.Confirm(0, 5)
+	s.Advance(0, 5, 0)
 	<-done
 	s.Append(&Entry{Frame: frame(0, 3, 2, 100), Done: func() { done <- struct{}{} }}) // late
 	<-done
@@ -192,7 +192,7 @@ func TestF08FullAndHealed(t *testing.T) {
 		t.Fatalf("after %d frames: %v", n, err)
 	}
 	s.add(frame(0, n+1, 1, 500)) // what was taken finds room
-	s.Confirm(0, n+1)
+	s.Advance(0, n+1, 0)
 	s.add(frame(0, n+2, 1, 10)) // an old file is removed before something is written
 	s.add(frame(0, n+3, 1, 10))
 	if err := s.Room(); err != nil {
@@ -249,7 +249,7 @@ func TestSparseSegmentsAreCopiedForward(t *testing.T) {
 	s.add(slow)
 	for i := range uint64(300) {
 		s.add(frame(0, i+1, 1, 500))
-		s.Confirm(0, i+1)
+		s.Advance(0, i+1, 0)
 	}
 	st := s.Stats()
 	if st.Copied == 0 || st.Bytes > 40_000 {
@@ -275,12 +275,12 @@ func TestM04TheCursorIsAHint(t *testing.T) {
 		s.add(f)
 	}
 	old := files.copy().files[cursorName].seen
-	s.Confirm(0, 20)
+	s.Advance(0, 20, 0)
 	_ = s.stop()
 	good := files.files[cursorName].seen
 	ahead := newMemory()
 	c, err := openCursor(ahead, 0, false)
-	if err != nil || c.set(0, 1000) != nil {
+	if err != nil || c.set(0, 1000, 0) != nil {
 		t.Fatal(err)
 	}
 	for name, content := range map[string][]byte{

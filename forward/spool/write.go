@@ -155,7 +155,7 @@ func (w *writer) commit() (pause time.Duration) {
 	w.pause = 0
 	w.index(began)
 	for _, r := range w.passed {
-		w.note(r.partition, r.last())
+		w.note(r.partition, r.last(), 0)
 	}
 	w.passed = w.passed[:0]
 	for i, e := range w.group {
