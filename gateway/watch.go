@@ -14,7 +14,7 @@ const watchEvery = time.Second
 // watch returns an error when the data folder, or one of the stores in it, is removed or replaced; nil when ctx ends.
 func (f *folder) watch(ctx context.Context) error {
 	known := map[string]os.FileInfo{}
-	for _, name := range []string{"lock", "control", "jetstream"} {
+	for _, name := range []string{"lock", "control", "jetstream", "spool"} {
 		info, err := os.Stat(f.file(name))
 		if err != nil {
 			return fmt.Errorf("watch the data folder: %w", err)
