@@ -42,6 +42,7 @@ type lane struct {
 	writing  int           // frames that the spool has not written and somebody waits for
 	unsafe   int           // frames that the spool has not written
 	quit     chan struct{} // closed when a closed lane need not wait for its backend
+	numbered chan struct{} // closed when the sender may send what an earlier process left
 	left     bool          // it is
 	counts   laneCounts
 }
@@ -63,7 +64,7 @@ func (in *intake) newline(e *event.Event) bool {
 func newLane(f *Forwarder, partition int32) *lane {
 	return &lane{
 		f: f, partition: partition, sealer: make(chan struct{}, 1), sender: make(chan struct{}, 1), timer: time.NewTimer(math.MaxInt64),
-		quit: make(chan struct{}),
+		quit: make(chan struct{}), numbered: make(chan struct{}),
 	}
 }
 

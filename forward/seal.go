@@ -9,6 +9,10 @@ import (
 
 // sealAll is the lane's sealer: it seals frame after frame until the lane is closed and has no more, or ctx ends.
 func (l *lane) sealAll(ctx context.Context) {
+	if s := l.spilledNow(); s.some() && l.number(ctx) != nil { // before the first Send, as the backend wants it
+		return
+	}
+	close(l.numbered)
 	for ctx.Err() == nil {
 		ready, done := l.toSeal(time.Now())
 		switch {

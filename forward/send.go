@@ -11,6 +11,13 @@ import (
 
 // sendAll is the lane's sender: it sends run after run until the lane is closed and has no more, or ctx ends.
 func (l *lane) sendAll(ctx context.Context) {
+	select {
+	case <-l.numbered:
+	case <-l.quit:
+		return
+	case <-ctx.Done():
+		return
+	}
 	for ctx.Err() == nil {
 		batch, next := l.nextRun()
 		switch next {
@@ -51,7 +58,7 @@ func (l *lane) nextRun() (run []*frame, next task) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ready := l.queue[:l.sealed]
-	if l.spilled.events > 0 {
+	if l.spilled.some() {
 		ready = ready[:l.spilled.gap]
 	}
 	run = ready[:cutRun(ready, l.f.cfg.MaxRun)]
@@ -66,7 +73,7 @@ func (l *lane) nextRun() (run []*frame, next task) {
 	switch {
 	case len(run) > 0:
 		return run, toSend
-	case l.spilled.events > 0:
+	case l.spilled.some():
 		return nil, toRead
 	case l.closing && l.open == nil && len(l.queue) == 0:
 		return nil, over
@@ -207,7 +214,7 @@ func (l *lane) popRun(n, refused int) (done []popped, held int64) {
 	}
 	clear(l.queue[:n])
 	l.queue, l.sealed, l.inflight = l.queue[n:], l.sealed-n, l.inflight-n
-	if l.spilled.events > 0 {
+	if l.spilled.some() {
 		l.spilled.gap -= n
 	}
 	l.counts.inflight -= events

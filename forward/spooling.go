@@ -18,13 +18,17 @@ type Spool interface {
 	Next(partition int32, after uint64, f *spool.Frame) (ok bool, err error)
 }
 
-// spilled is the events of a lane that are in the spool alone: what was there at the start, and what was dropped from
-// memory to make room. They are consecutive, behind the first gap frames of the queue.
+// spilled is the frames of a lane that are in the spool alone: what was there at the start, and what was dropped from
+// memory to make room. All that the spool has between the two numbers is meant, and comes behind the first gap frames of
+// the queue.
 type spilled struct {
 	first, last uint64
-	events      int
 	gap         int
+	events      int // how many there are, as far as is known
 }
+
+// some tells that there are such frames.
+func (s *spilled) some() bool { return s.first <= s.last && s.last > 0 }
 
 // spoolIn hands a sealed frame to the spool; the lane has counted it as spooling.
 func (l *lane) spoolIn(fr *frame) {
@@ -78,7 +82,7 @@ func (fr *frame) safe() {
 // that are not in flight. l.mu is held; the caller drops what is returned.
 func (l *lane) spill(all bool) []*frame {
 	from := l.spilled.gap
-	if l.spilled.events == 0 {
+	if !l.spilled.some() {
 		if from = l.inflight; !all {
 			if !l.f.pressed() {
 				return nil
@@ -98,7 +102,7 @@ func (l *lane) spill(all bool) []*frame {
 	dropped := append([]*frame(nil), l.queue[from:to]...)
 	l.queue = append(l.queue[:from], l.queue[to:]...)
 	l.sealed -= len(dropped)
-	if l.spilled.events == 0 {
+	if !l.spilled.some() {
 		l.spilled.first, l.spilled.gap = dropped[0].first, from
 		wake(l.sender)
 	}
@@ -175,22 +179,20 @@ func (l *lane) refill(ctx context.Context) bool {
 
 // readBack reads the first spilled frame; nil when there is none any more.
 func (l *lane) readBack() (*frame, error) {
-	l.mu.Lock()
-	s := l.spilled
-	l.mu.Unlock()
-	if s.events == 0 {
-		return nil, nil
-	}
 	var f spool.Frame
-	ok, err := l.f.spool.Next(l.partition, s.first-1, &f)
-	if err != nil {
-		return nil, &SendError{Reason: "spool", Err: err}
-	}
-	if !ok || f.First > s.last { // the rest was damaged, and is in quarantine
-		l.mu.Lock()
-		l.lose(l.spilled.events)
-		l.mu.Unlock()
-		return nil, nil
+	for {
+		s := l.spilledNow()
+		if !s.some() {
+			return nil, nil
+		}
+		ok, err := l.f.spool.Next(l.partition, s.first-1, &f)
+		if err != nil {
+			return nil, &SendError{Reason: "spool", Err: err}
+		}
+		if ok && f.First <= s.last {
+			break
+		}
+		l.loseRest(s.last)
 	}
 	codec, err := compress.ByName(f.Codec)
 	if err != nil {
@@ -202,14 +204,26 @@ func (l *lane) readBack() (*frame, error) {
 	return fr, nil
 }
 
-// lose notes that so many of the spilled events are damaged and will not come; l.mu is held.
-func (l *lane) lose(events int) {
-	l.spilled.events -= events
-	l.counts.spooled -= events
-	l.counts.lost += uint64(events)
-	if l.spilled.events == 0 {
-		l.spilled = spilled{}
+func (l *lane) spilledNow() spilled {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.spilled
+}
+
+// loseRest ends the spilled frames, if last is still the end of them: what is left was damaged, and is in quarantine.
+func (l *lane) loseRest(last uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.spilled.last == last {
+		l.endSpilled()
 	}
+}
+
+// endSpilled notes that no spilled frame is left; l.mu is held. Events that did not come were damaged.
+func (l *lane) endSpilled() {
+	l.counts.spooled -= l.spilled.events
+	l.counts.lost += uint64(max(l.spilled.events, 0))
+	l.spilled = spilled{}
 }
 
 // insert puts a frame that was read back in its place; it reports false when memory has no room for another.
@@ -231,11 +245,8 @@ func (l *lane) insert(fr *frame) (more bool) {
 	s.gap++
 	s.events -= fr.events
 	s.first = fr.last() + 1
-	if s.events <= 0 || s.first > s.last {
-		if s.events > 0 {
-			l.lose(s.events)
-		}
-		*s = spilled{}
+	if !s.some() {
+		l.endSpilled()
 		return false
 	}
 	return more

@@ -162,8 +162,11 @@ func (g *Gateway) stop() {
 		g.failures.add(fmt.Errorf("requests were cut off: %w", err))
 	}
 	g.drain()
-	if deadline.Err() != nil {
-		g.log.Error("drain.timeout has ended before everything was delivered", "undelivered", g.undelivered())
+	if lost := g.undelivered(); len(lost) > 0 {
+		g.log.Error("drain.timeout has ended before everything was delivered", "undelivered", lost)
+	}
+	if kept := g.spooled(); len(kept) > 0 {
+		g.log.Warn("events that were not delivered are in the spool, and go out after the next start", "spooled", kept)
 	}
 	// The admin API gets a moment of its own: it must still answer when draining took all the time there was.
 	last, cancel := context.WithTimeout(context.Background(), 5*time.Second)

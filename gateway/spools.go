@@ -68,7 +68,7 @@ func (g *Gateway) openSpool(name string) (*spool.Spool, error) {
 }
 
 // spoolEnd is what a spool has to write what is left when its stream has ended.
-const spoolEnd = 10 * time.Second
+const spoolEnd = 2 * time.Second
 
 // runSpool runs the stream's spool until stop, which waits for it.
 func (s *stream) runSpool() (stop func() error) {
@@ -94,6 +94,20 @@ func (s *stream) discard() error {
 	}
 	s.spool.Close()
 	return s.spool.Run(context.Background())
+}
+
+// spooled returns how many events each stream's spool has.
+func (g *Gateway) spooled() map[string]int {
+	all := map[string]int{}
+	for name, s := range *g.streams.Load() {
+		if s.spool == nil {
+			continue
+		}
+		if n := s.spool.Stats().Events; n > 0 {
+			all[name] = n
+		}
+	}
+	return all
 }
 
 // room returns nil when the stream may take more, else an *event.Problem.
