@@ -18,6 +18,7 @@ type frame struct {
 	codec   *compress.Codec
 	lane    *lane
 	waited  bool // a request waits for some of it to be more than accepted
+	urgent  bool // or to be delivered
 
 	entry    spool.Entry // lent to the spool while it is
 	spooling bool        // which then looks at the payload; this and what follows is guarded by the lane's mu
@@ -110,6 +111,7 @@ func (fr *frame) fill(in *intake, which []int32, cfg *Config) (n int, bytes int6
 		fr.parts = append(fr.parts, part{receipt: in.receipt, events: n})
 		fr.index = append(fr.index, which[:n]...)
 		fr.waited = fr.waited || in.batch.Ack > event.Accepted
+		fr.urgent = fr.urgent || in.batch.Ack > event.Durable
 		fr.events += n
 		fr.held += bytes
 	}

@@ -22,10 +22,11 @@ type lane struct {
 	sender  chan struct{}           // wakes the sender: capacity 1
 	trouble atomic.Pointer[trouble] // nil unless the backend's last answer was a failure
 
-	next     uint64   // number of the next event to be sealed, 0 before Resume; the sealer's
-	highest  uint64   // number of the last event that the spool knew at the start
-	boundary uint64   // where the run ended that an earlier process sent last: it is sent again under the same id
-	refusals refusals // the sender's
+	next     uint64    // number of the next event to be sealed, 0 before Resume; the sealer's
+	highest  uint64    // number of the last event that the spool knew at the start
+	boundary uint64    // where the run ended that an earlier process sent last: it is sent again under the same id
+	refusals refusals  // the sender's
+	sentAt   time.Time // of the last run, likewise
 
 	mu         sync.Mutex // guards the rest
 	minVersion uint64     // events routed by an older table are refused

@@ -18,12 +18,21 @@ func (l *lane) sendAll(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
+	rest := time.NewTimer(time.Hour)
+	defer rest.Stop()
 	for ctx.Err() == nil {
-		batch, next := l.nextRun()
+		batch, next := l.nextRun(time.Now())
 		switch next {
 		case nothing:
 			select {
 			case <-l.sender:
+			case <-ctx.Done():
+			}
+		case toPace:
+			rest.Reset(pace - time.Since(l.sentAt))
+			select {
+			case <-l.sender:
+			case <-rest.C:
 			case <-ctx.Done():
 			}
 		case toSend:
@@ -48,13 +57,32 @@ type task int
 
 const (
 	nothing task = iota // until it is woken
+	toPace              // also wait, not for long
 	toSend
 	toRead // back from the spool
 	over
 )
 
+// pace is the least time between small runs of a lane with a spool: who waits for the spool does not wait for them, and a
+// backend that syncs each run, or a node that answers it, has fewer of them. The first one after a silence does not wait.
+const pace = 20 * time.Millisecond
+
+// tooSoon tells that the frames should wait for more; l.mu is held.
+func (l *lane) tooSoon(run []*frame, now time.Time) bool {
+	if l.f.spool == nil || l.closing || now.Sub(l.sentAt) >= pace {
+		return false
+	}
+	size := 0
+	for _, fr := range run {
+		if size += len(fr.payload.b); fr.urgent || size >= l.f.cfg.MaxRun/2 {
+			return false
+		}
+	}
+	return true
+}
+
 // nextRun returns the frames that go out together, in flight from now; or what else there is to do.
-func (l *lane) nextRun() (run []*frame, next task) {
+func (l *lane) nextRun(now time.Time) (run []*frame, next task) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ready := l.queue[:l.sealed]
@@ -65,7 +93,12 @@ func (l *lane) nextRun() (run []*frame, next task) {
 	if i := slices.IndexFunc(run, func(fr *frame) bool { return fr.last() == l.boundary }); i >= 0 {
 		run = run[:i+1]
 	}
-	l.inflight = len(run)
+	if len(run) > 0 && l.tooSoon(run, now) {
+		return nil, toPace
+	}
+	if l.inflight = len(run); len(run) > 0 {
+		l.sentAt = now
+	}
 	for _, fr := range run {
 		l.counts.sealed -= fr.events
 		l.counts.inflight += fr.events
