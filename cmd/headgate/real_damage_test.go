@@ -17,7 +17,7 @@ func TestM09ADamagedBlockIsNeverPresentedAsWhole(t *testing.T) {
 	data := t.TempDir()
 	p := startGateway(t, data)
 	for i := range events {
-		if status, answer := p.post("w", fmt.Sprintf(`{"n":%d}`+"\n", i)); status != 200 {
+		if status, answer := p.post("w", fmt.Sprintf(`{"n":%d}`+"\n", i), "ack=delivered"); status != 200 {
 			t.Fatal(status, answer)
 		}
 	}
