@@ -64,7 +64,7 @@ func (g *Gateway) Activate(ctx context.Context, name string, a admin.Activation)
 	if err := ours(name); err != nil {
 		return nil, err
 	}
-	if err := g.compileAhead(ctx, a.Plugin, a.Digest); err != nil {
+	if err := g.tryAhead(ctx, activation(a)); err != nil {
 		return nil, err
 	}
 	g.steering.Lock()
@@ -162,14 +162,12 @@ func (g *Gateway) buildChain(ctx context.Context, def *definition, list []activa
 	return l, asProblem("start the plugins", err)
 }
 
-// compileAhead sees to it that a module that loads is loaded from the cache later, in no time, by whoever holds
-// g.steering then: compiling takes seconds.
-func (g *Gateway) compileAhead(ctx context.Context, plugin, digest string) error {
-	step, err := g.loadStep(ctx, &activation{Plugin: plugin, Digest: digest})
-	if err != nil {
-		return err
-	}
-	return asProblem("close the module", step.Module.Close())
+// tryAhead compiles and starts a plugin before anybody holds g.steering for it, since that may take seconds; what it
+// compiled is loaded from the cache then, in no time. What does not load or start is refused without the lock.
+func (g *Gateway) tryAhead(ctx context.Context, a activation) error {
+	cfg := StreamConfig{}.withDefaults()
+	cfg.Plugins = []PluginConfig{a.config()}
+	return g.tryChain(ctx, cfg)
 }
 
 // loadStep resolves an activation, in place, and loads its module.

@@ -50,10 +50,8 @@ func (g *Gateway) SetStream(ctx context.Context, name string, doc json.RawMessag
 	if err != nil {
 		return admin.Definition{}, false, event.Problemf(event.BadConfiguration, "%v", err)
 	}
-	for _, p := range cfg.Plugins {
-		if err := g.compileAhead(ctx, p.Name, p.Digest); err != nil {
-			return admin.Definition{}, false, err
-		}
+	if err := g.tryChain(ctx, cfg); err != nil { // without the lock, since it may take seconds
+		return admin.Definition{}, false, err
 	}
 	g.steering.Lock()
 	defer g.steering.Unlock()

@@ -146,6 +146,33 @@ func TestGuestsAgreeWithEncodingJSON(t *testing.T) {
 	})
 }
 
+// Metered guests do what they do unmetered, whatever they are given.
+func TestMeteredGuestsDoTheSame(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	var events []string
+	for i := range 3000 {
+		if i%2 == 0 {
+			events = append(events, madeUp(r))
+		} else {
+			events = append(events, string(damaged(r)))
+		}
+	}
+	for name, wasm := range guests(t) {
+		var got [2]string
+		for i := range got {
+			h := hostOf(t, Config{Instances: 1})
+			h.unmetered = i == 0
+			c := chainOf(t, h, Step{Name: "accesslog", Module: loadOf(t, h, wasm), Config: []byte(`{"drop_status_from":500}`)})
+			b := batchOf(events...)
+			process(t, c, b)
+			got[i] = outcomes(b)
+		}
+		if got[0] != got[1] {
+			t.Errorf("%s: not the same", name)
+		}
+	}
+}
+
 func agree(t *testing.T, wasm []byte, events, want []string) {
 	h := hostOf(t, Config{Instances: 1})
 	compare(t, chainOf(t, h, Step{Name: "accesslog", Module: loadOf(t, h, wasm), Config: fmt.Appendf(nil, `{"drop_status_from":%d}`, threshold)}), events, want)

@@ -17,10 +17,11 @@ type leash struct {
 	last   time.Duration // since then, when the guest came by last
 	spent  time.Duration // of limit
 	slices int           // of fuel
+	debt   int64         // slices that were used up beyond the last one, by something large like filling all memory
 	late   bool          // the call ended because the request had no more time
 }
 
-// mostBetween is the most that counts of the time between two visits. A slice of fuel is used up in a fraction of it;
+// mostBetween is the most that counts of the time between two visits, for each slice of fuel. One is used up in a fraction of it;
 // what is longer is a machine that did something else meanwhile, which is no guest's fault.
 const mostBetween = 10 * time.Millisecond
 
@@ -33,7 +34,7 @@ const initTime = 2 * time.Second
 
 func (l *leash) start() {
 	l.began = time.Now()
-	l.last, l.spent, l.slices, l.late = 0, 0, 0, false
+	l.last, l.spent, l.slices, l.debt, l.late = 0, 0, 0, 0, false
 }
 
 // halted is what ends a call of a guest that has used up what it may.
@@ -53,8 +54,8 @@ func (h halted) Error() string {
 // check panics when the guest has used up its time.
 func (l *leash) check() {
 	now := time.Since(l.began)
-	l.spent += min(now-l.last, mostBetween)
-	l.last = now
+	l.spent += min(now-l.last, mostBetween*time.Duration(1+l.debt))
+	l.last, l.debt = now, 0
 	l.late = l.rest != 0 && now > l.rest
 	if l.late || l.spent > l.limit {
 		panic(halted{deadline})
@@ -73,5 +74,6 @@ func hostYield(g *guest, _ api.Memory, stack []uint64) {
 	if g.slices++; g.slices > mostSlices {
 		panic(halted{outOfFuel})
 	}
+	g.debt = -int64(stack[0]) / meter.Slice
 	stack[0] = meter.Slice
 }

@@ -21,6 +21,13 @@ func BenchmarkMetering(b *testing.B) {
 			return compileC(t, filepath.Join(exampleInCFolder, "accesslog.c"), "-mno-simd128")
 		}},
 		{"Go", example},
+		{"Go with encoding/json", func(t testing.TB) []byte {
+			wasm, err := buildGo("./testdata/gojson")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return wasm
+		}},
 	}
 	for _, g := range guests {
 		b.Run(g.name, func(b *testing.B) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -22,13 +21,11 @@ func newCompileCommand() *cobra.Command {
 }
 
 // compiler is the command that compiles modules: this very program, also when its file was replaced meanwhile. It is empty
-// where the program does not know how to start itself.
+// where that can't be done: without /proc.
 func compiler() []string {
-	if runtime.GOOS == "linux" {
-		return []string{"/proc/self/exe", "compile-module"}
+	const self = "/proc/self/exe"
+	if _, err := os.Stat(self); err != nil {
+		return nil
 	}
-	if self, err := os.Executable(); err == nil {
-		return []string{self, "compile-module"}
-	}
-	return nil
+	return []string{self, "compile-module"}
 }

@@ -224,3 +224,19 @@ func compiles(rt wazero.Runtime, wasm []byte) (ok bool, err error) {
 	}
 	return err == nil, err
 }
+
+// FuzzSameResults: modules of any seed do the same metered.
+func FuzzSameResults(f *testing.F) {
+	f.Add(uint64(1_000_000), uint16(100))
+	f.Fuzz(func(t *testing.T, seed uint64, steps uint16) {
+		wasm := generate(seed)
+		metered, err := Rewrite(wasm)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, after := compile(t, wasm), compile(t, metered)
+		if plain, same := before.run(t, seed, uint64(steps)), after.run(t, seed, uint64(steps)); plain != same {
+			t.Errorf("result %d %d, left %d %d, error %q %q", plain.result, same.result, plain.left, same.left, plain.err, same.err)
+		}
+	})
+}
