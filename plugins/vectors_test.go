@@ -21,7 +21,7 @@ type vectors struct {
 
 // guests returns the accesslog examples of all languages.
 func guests(t testing.TB) map[string][]byte {
-	return map[string][]byte{"Go": example(t), "C": exampleInC(t)}
+	return map[string][]byte{"Go": example(t), "C": exampleInC(t), "Rust": committed(t, exampleInRust), "AssemblyScript": committed(t, exampleInAssemblyScript)}
 }
 
 func TestVectors(t *testing.T) {
