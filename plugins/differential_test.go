@@ -124,7 +124,7 @@ func madeUp(r *rand.Rand) string {
 	return w.String()
 }
 
-// The example in every language, and the C one without vector instructions, agrees with encoding/json.
+// The example in every language, and those in C and Rust without vector instructions, agree with encoding/json.
 func TestGuestsAgreeWithEncodingJSON(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var events, want []string
@@ -143,6 +143,9 @@ func TestGuestsAgreeWithEncodingJSON(t *testing.T) {
 	}
 	t.Run("C without vectors", func(t *testing.T) {
 		agree(t, compileC(t, filepath.Join(exampleInCFolder, "accesslog.c"), "-mno-simd128"), events, want)
+	})
+	t.Run("Rust without vectors", func(t *testing.T) {
+		agree(t, compileRust(t, filepath.Join(exampleInRust, "lib.rs"), "EXTRA=-C target-feature=-simd128"), events, want)
 	})
 }
 

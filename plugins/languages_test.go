@@ -60,9 +60,9 @@ func needTools(t testing.TB, tools ...string) {
 	}
 }
 
-func compileRust(t testing.TB, source string) []byte {
+func compileRust(t testing.TB, source string, variables ...string) []byte {
 	t.Helper()
-	return makeIn(t, exampleInRust, source, "RUSTC="+rustc(t))
+	return makeIn(t, exampleInRust, source, append(variables, "RUSTC="+rustc(t))...)
 }
 
 func compileAssemblyScript(t testing.TB, source string) []byte {

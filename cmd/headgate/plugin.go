@@ -10,16 +10,19 @@ import (
 )
 
 func newPluginCommand() *cobra.Command {
-	cmd := newGroup("plugin", "Upload, inspect and activate WebAssembly plugins")
+	cmd := newGroup("plugin", "Write, upload, inspect and activate WebAssembly plugins")
 	at := adminFlag(cmd)
 	cmd.AddCommand(
+		newPluginInitCommand(),
+		newPluginBuildCommand(),
+		newPluginTestCommand(),
+		newPluginBenchCommand(),
 		newPluginPushCommand(at),
 		newPluginListCommand(at),
 		newPluginShowCommand(at),
 		newPluginActivateCommand(at),
 		newPluginDeactivateCommand(at),
 		newPluginDeleteCommand(at),
-		newPluginTestCommand(),
 	)
 	return cmd
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,25 +16,26 @@ import (
 func newPluginPushCommand(at *address) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
-		Use:   "push NAME FILE",
+		Use:   "push NAME [DIR | FILE]",
 		Short: "Upload a module as the newest version of a plugin",
-		Args:  cobra.ExactArgs(2),
+		Long:  "Upload the module of a plugin's folder (default: here), or a FILE, as the newest version of the plugin NAME.",
+		Args:  cobra.RangeArgs(1, 2),
 	}
 	outputFlag(cmd, &output, "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := checkOutput(output, "text", "json"); err != nil {
 			return err
 		}
-		wasm, err := os.ReadFile(args[1])
+		sub, err := openSubject(args[1:])
 		if err != nil {
-			return usageError(err)
+			return err
 		}
 		to, err := at.dial()
 		if err != nil {
 			return err
 		}
 		var v admin.Version
-		c := call{method: http.MethodPut, path: pluginPath(args[0]), mediaType: "application/wasm", body: wasm}
+		c := call{method: http.MethodPut, path: pluginPath(args[0]), mediaType: "application/wasm", body: sub.wasm}
 		_, err = to.do(cmd.Context(), c, &v)
 		if err != nil {
 			printFailedChecks(cmd.ErrOrStderr(), err)

@@ -1,22 +1,26 @@
 package main
 
 import (
-	"os"
+	"cmp"
 
 	"github.com/spf13/cobra"
 )
 
 // newPluginTestCommand is `plugin test`; the file can't be called plugin_test.go.
 func newPluginTestCommand() *cobra.Command {
-	var events, config, mediaType, output string
+	var events, expect, config, mediaType, output string
+	var accept bool
 	cmd := &cobra.Command{
-		Use:     "test FILE --events EVENTS",
-		Short:   "Run a module over sample events, here and without a gateway",
-		Long:    "Check a module as an upload would, and run it over sample events: a line for each event, and what a call costs.\nExit code 1 if the module is refused or fails on an event.",
-		Example: `  headgate plugin test accesslog.wasm --events sample.ndjson --config '{"drop_status_from":500}'`,
-		Args:    cobra.ExactArgs(1),
+		Use:   "test [DIR | FILE]",
+		Short: "Run a module over sample events, here and without a gateway",
+		Long: "Check the module of a plugin's folder (default: here), or a FILE, as an upload would, and run it over sample events: a line for\neach event, and what a call costs. The samples, and what is to become of them, are those of the folder unless flags say otherwise.\n" +
+			"Exit code 1 if the module is refused, fails on an event, or makes of one what is not expected.",
+		Example: "  headgate plugin test\n" + `  headgate plugin test accesslog.wasm --events sample.ndjson --config '{"drop_status_from":500}'`,
+		Args:    cobra.MaximumNArgs(1),
 	}
-	cmd.Flags().StringVar(&events, "events", "", "file with sample events, or - (required)")
+	cmd.Flags().StringVar(&events, "events", "", "file with sample events, or - (required for a FILE)")
+	cmd.Flags().StringVar(&expect, "expect", "", "file that says what is to become of the events, a JSON line for each")
+	cmd.Flags().BoolVar(&accept, "accept", false, "write what becomes of the events to the file of expectations")
 	cmd.Flags().StringVar(&config, "config", "", "the plugin's configuration, JSON or @FILE")
 	cmd.Flags().StringVar(&mediaType, "type", ndjson, "media type of the events")
 	outputFlag(cmd, &output, "text", "json")
@@ -24,16 +28,19 @@ func newPluginTestCommand() *cobra.Command {
 		if err := checkOutput(output, "text", "json"); err != nil {
 			return err
 		}
-		if events == "" {
-			return usagef("on which events? give --events FILE")
-		}
-		cfg, err := readConfig(config)
+		sub, err := openSubject(args)
 		if err != nil {
 			return err
 		}
-		wasm, err := os.ReadFile(args[0])
+		if events == "" {
+			events, expect = sub.path(sub.Events), cmp.Or(expect, sub.path(sub.Expect))
+		}
+		if events == "" {
+			return usagef("on which events? give --events FILE")
+		}
+		cfg, err := sub.config(config)
 		if err != nil {
-			return usageError(err)
+			return err
 		}
 		file, _, err := openInput(events, cmd.InOrStdin())
 		if err != nil {
@@ -43,7 +50,15 @@ func newPluginTestCommand() *cobra.Command {
 		ctx, stop := interruptible(cmd.Context())
 		defer stop()
 		t := &trial{out: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr(), json: output == "json", syntax: syntaxOf(mediaType)}
-		if err := t.load(ctx, args[0], wasm, cfg); err != nil {
+		if accept && expect == "" {
+			return usagef("accept into which file? give --expect FILE")
+		}
+		if expect != "" {
+			if t.expect, err = openExpectations(expect, accept); err != nil {
+				return err
+			}
+		}
+		if err := t.load(ctx, sub.file, sub.wasm, cfg); err != nil {
 			return err
 		}
 		defer t.close()

@@ -25,6 +25,8 @@ type trial struct {
 	module      *plugins.Module
 	chain       *plugins.Chain
 	total       trialSummary
+	expect      *expectations // nil for none
+	metrics     *prometheus.Registry
 }
 
 // enoughEvents are as many as it takes behind the first batch to say what one costs.
@@ -46,7 +48,8 @@ func syntaxOf(mediaType string) event.Syntax {
 // load admits the module as an upload would and makes it ready.
 func (t *trial) load(ctx context.Context, file string, wasm, config []byte) (err error) {
 	log := slog.New(slog.NewTextHandler(t.stderr, nil))
-	host, err := plugins.New(plugins.Config{Instances: 1, Patient: true}, log, prometheus.NewRegistry())
+	t.metrics = prometheus.NewRegistry()
+	host, err := plugins.New(plugins.Config{Instances: 1, Patient: true}, log, t.metrics)
 	if err != nil {
 		return err
 	}
@@ -111,7 +114,19 @@ func (t *trial) run(ctx context.Context, source batches) error {
 	if t.total.Failed > 0 {
 		return fmt.Errorf("the plugin failed on %d of %d events", t.total.Failed, t.total.Events)
 	}
-	return nil
+	return t.finish()
+}
+
+// finish says whether all was as expected.
+func (t *trial) finish() error {
+	if t.expect == nil {
+		return nil
+	}
+	said, err := t.expect.finish()
+	if err == nil && !t.json {
+		_, err = fmt.Fprintln(t.out, said)
+	}
+	return err
 }
 
 // batch makes of a piece of the file what the gateway would make of a request.

@@ -53,8 +53,23 @@ func (t *trial) print(b *batch, eb *event.Batch) error {
 		if err := t.printEvent(line); err != nil {
 			return err
 		}
+		if err := t.compare(line); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// compare says what was expected of an event that became something else.
+func (t *trial) compare(line trialEvent) error {
+	if t.expect == nil {
+		return nil
+	}
+	want, err := t.expect.check(line)
+	if err == nil && want != "" {
+		_, err = fmt.Fprintf(t.stderr, "event %d: expected %s\n", line.Event, want)
+	}
+	return err
 }
 
 func (t *trial) count(v event.Verdict, code event.Code) {

@@ -22,6 +22,7 @@ var shared = []string{"event", "internal/budget", "internal/problem"}
 var allowed = map[string][]string{
 	"event":       {},
 	"sdk/wire":    {},
+	"sdk":         {},
 	"sdk/abi":     {},
 	"sdk/plugin":  {"sdk/abi"},
 	"sdk/consume": {"sdk/wire", "internal/compress"},
