@@ -29,6 +29,15 @@ func (p *Space) Limit() int64 { return p.limit }
 // Used returns how many bytes there are.
 func (p *Space) Used() int64 { return p.used.Load() }
 
+// segment returns the size of files: the one that is written stays when everything in it is confirmed, and must not be most
+// of the space.
+func (p *Space) segment() int64 {
+	if p.limit == 0 {
+		return defaultSegment
+	}
+	return min(defaultSegment, max(p.limit/16, 1))
+}
+
 // full says why a spool that holds so many bytes may take no more, "" when it may. One alone has half of the space, so
 // that a backend that is down leaves the other half to other streams.
 func (p *Space) full(own int64) string {

@@ -15,7 +15,7 @@ import (
 // Config describes a spool. Zero values mean what the comments say.
 type Config struct {
 	Stream       string // a name for the log
-	SegmentBytes int64  // size at which a file is followed by the next one; 64 MiB
+	SegmentBytes int64  // size at which a file is followed by the next one; 64 MiB, or a sixteenth of the space if that is less
 	// Linger is how long frames that nobody waits for are kept from the disk: what the backend confirms in the
 	// meantime is never written. 500 ms.
 	Linger time.Duration
@@ -126,7 +126,7 @@ func New(cfg Config, deps Deps) (*Spool, error) {
 		deps.Space = NewSpace(0, 0, nil)
 	}
 	s := &Spool{cfg: cfg, files: deps.Files, space: deps.Space, log: deps.Log.With("stream", cfg.Stream), work: make(chan struct{}, 1)}
-	s.cfg.SegmentBytes = cmp.Or(cfg.SegmentBytes, defaultSegment)
+	s.cfg.SegmentBytes = cmp.Or(cfg.SegmentBytes, deps.Space.segment())
 	s.cfg.Linger = cmp.Or(cfg.Linger, defaultLinger)
 	if err := s.recover(); err != nil {
 		return nil, fmt.Errorf("open spool of stream %s: %w", cfg.Stream, err)

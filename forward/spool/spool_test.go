@@ -205,6 +205,18 @@ func TestF08FullAndHealed(t *testing.T) {
 	}
 }
 
+// A small space is not filled by what is confirmed.
+func TestWhatIsConfirmedDoesNotFillASmallSpace(t *testing.T) {
+	s := start(t, newMemory(), Config{}, NewSpace(100_000, 0, nil))
+	for n := range uint64(500) {
+		s.add(frame(0, n+1, 1, 1000))
+		s.Advance(0, n+1, 0)
+		if err := s.Room(); err != nil {
+			t.Fatalf("after %d frames: %v", n, err)
+		}
+	}
+}
+
 // F05: after a failed sync everything goes to a new file, and only then is anything acknowledged.
 func TestF05AFailedSyncPoisonsTheFile(t *testing.T) {
 	for at := range 12 {
@@ -238,6 +250,34 @@ func TestF05AFailedSyncPoisonsTheFile(t *testing.T) {
 		files.mu.Lock()
 		files.fail = nil
 		files.mu.Unlock()
+	}
+}
+
+// F08, F11: a disk that takes nothing refuses new work, and not for ever when the backend takes what there was.
+func TestF11ADiskThatTookNothingIsTriedAgain(t *testing.T) {
+	files := newMemory()
+	files.fail = func() error { return errDisk }
+	s := start(t, files, Config{}, nil)
+	done := make(chan struct{})
+	s.Append(&Entry{Frame: frame(0, 1, 1, 10), Waited: true, Done: func() { close(done) }})
+	wait(t, "it is full", func() bool { return s.Room() != nil })
+	s.Advance(0, 1, 0)
+	<-done
+	wait(t, "it takes more", func() bool { return s.Room() == nil })
+	s.Append(&Entry{Frame: frame(0, 2, 1, 10), Waited: true, Done: func() {}})
+	wait(t, "it is full again", func() bool { return s.Room() != nil })
+	files.mu.Lock()
+	files.fail = nil
+	files.mu.Unlock()
+	wait(t, "it heals by itself", func() bool { return s.Room() == nil && s.Stats().Frames == 1 })
+}
+
+func wait(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); <-time.After(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain: %s", what)
+		}
 	}
 }
 

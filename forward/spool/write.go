@@ -79,6 +79,7 @@ func (w *writer) gather(now time.Time) (wait time.Duration, done bool) {
 		return 0, false
 	}
 	if w.waiting == 0 {
+		w.stuck = nil // there is nothing to find out with; the next frame does
 		return idle, w.closing
 	}
 	oldest, size := now, 0
