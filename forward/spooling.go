@@ -138,9 +138,27 @@ func (f *Forwarder) relieve() {
 	for _, l := range f.lanes {
 		l.mu.Lock()
 		dropped := l.spill(true)
+		freed := l.uncharge()
 		l.mu.Unlock()
+		l.f.budget.Release(freed)
 		l.drop(dropped)
 	}
+}
+
+// uncharge stops counting the run that a backend in trouble does not take: it must stay as it is until it is confirmed,
+// one a lane, and new frames, which leave memory as soon as the spool has them, would wait for it. l.mu is held.
+func (l *lane) uncharge() (freed int64) {
+	if l.trouble.Load() == nil {
+		return 0
+	}
+	for _, fr := range l.queue[:l.inflight] {
+		if fr.durable && !fr.spooling {
+			freed += fr.held
+			fr.held = 0
+		}
+	}
+	l.counts.bytes -= freed
+	return freed
 }
 
 // recover takes over what the spool has of the lane at the start.
