@@ -96,7 +96,8 @@ func (g gateway) config(sink sinkClient) []byte {
 		"log": object{"level": "warn"}, "streams": object{streamName: stream},
 	}
 	if !g.embedded {
-		config["backends"] = object{"local": object{"webhook": object{"nodes": []string{sink.url}}}}
+		config["backends"] = object{"sink": object{"webhook": object{"nodes": []string{sink.url}}}}
+		stream["backend"] = "sink"
 	}
 	text, err := json.Marshal(config)
 	if err != nil {

@@ -3,7 +3,6 @@ package gateway
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -65,8 +64,11 @@ func (g *Gateway) reloadTokens() {
 		err = g.tokens.Replace(all)
 	}
 	if err != nil {
-		g.log.Error("the secrets of tokens are not read again, the old ones stay in force", "err", err)
+		g.log.Error("the secrets of tokens are not read again, the old ones stay in force", "err", settings.At("auth.tokens", err))
 		return
+	}
+	for _, w := range g.cfg.secretWarnings() {
+		g.log.Warn(w)
 	}
 	g.log.Info("the secrets of tokens were read again", "tokens", len(all))
 }
@@ -161,24 +163,6 @@ func bearable(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-._~+/=", r))
 	})
-}
-
-// authWarnings names what works and is weak. The configuration is valid.
-func (c *Config) authWarnings() (all []string) {
-	if c.Auth == nil {
-		if host, _, err := net.SplitHostPort(c.Admin.Listen); err == nil && !loopback(host) {
-			all = append(all, fmt.Sprintf("admin.listen: %s can be reached from other machines, and without auth whoever reaches it may change everything", c.Admin.Listen))
-		}
-		return all
-	}
-	for i := range c.Auth.Tokens {
-		secrets, err := c.Auth.Tokens[i].secrets(map[string]string{})
-		short := slices.ContainsFunc(secrets, func(s string) bool { return len(s) < shortSecret })
-		if err == nil && short {
-			all = append(all, fmt.Sprintf("auth.tokens.%d.secret: has fewer than %d characters and can be guessed; make one with `openssl rand -hex 32`", i, shortSecret))
-		}
-	}
-	return all
 }
 
 func loopback(host string) bool {

@@ -1,9 +1,11 @@
 package gateway
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -114,6 +116,28 @@ func TestReloadReadsSecretsAgain(t *testing.T) {
 			if status, doc := in.ask(secret, "POST", "/v1/streams/web/events", "{}"); status != want {
 				t.Errorf("with %q in the file, %s: %d %s, want %d", step.text, secret, status, doc, want)
 			}
+		}
+	}
+}
+
+// TestReloadNamesWhatIsWrong: the words of a reload are those of a start.
+func TestReloadNamesWhatIsWrong(t *testing.T) {
+	ref := secretFile(t, "0123456789abcdef")
+	cfg := zero(t)
+	cfg.Auth = &AuthConfig{Tokens: []TokenConfig{{ID: "a", Secret: secret(ref), Streams: []string{"*"}, Actions: []string{"send"}}}}
+	var log bytes.Buffer
+	g, err := New(cfg, Deps{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{"": "auth.tokens.0.secret: the file", "short": "auth.tokens.0.secret: has fewer than"} {
+		if err := os.WriteFile(strings.TrimPrefix(ref, "file:"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		log.Reset()
+		g.reloadTokens()
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("%q: %s, want %s", text, &log, want)
 		}
 	}
 }

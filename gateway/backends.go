@@ -3,8 +3,10 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/headgate-io/headgate/forward"
@@ -37,10 +39,30 @@ func (b *BackendConfig) problem(name string) error {
 		return fmt.Errorf("set jetstream or webhook, not both")
 	case b.JetStream != nil:
 		return settings.At("jetstream", b.JetStream.problem(name))
+	case b.Webhook != nil && name == LocalBackend:
+		return settings.At("webhook", fmt.Errorf("%q is always the embedded backend; give the webhook another name, and name it as the backend of a stream", LocalBackend))
 	case b.Webhook != nil:
-		return settings.At("webhook.nodes", webhook.CheckNodes(b.Webhook.Nodes))
+		err := webhook.CheckNodes(b.Webhook.Nodes)
+		if err == nil {
+			err = portsProblem(b.Webhook.Nodes)
+		}
+		return settings.At("webhook.nodes", err)
 	}
 	return fmt.Errorf("set jetstream or webhook")
+}
+
+// portsProblem refuses ports that there are not. The URLs are valid.
+func portsProblem(nodes []string) error {
+	for _, node := range nodes {
+		u, err := url.Parse(node)
+		if err != nil || u.Port() == "" {
+			continue
+		}
+		if port, err := strconv.ParseUint(u.Port(), 10, 16); err != nil || port == 0 {
+			return fmt.Errorf("node %q: the port must be 1 to 65535", u.Redacted())
+		}
+	}
+	return nil
 }
 
 // delivery is one stream's way to its backend.
@@ -58,7 +80,7 @@ func (g *Gateway) bus(name, backend string) *bus {
 	if _, dead := deadLetterOf(name); dead {
 		backend = LocalBackend
 	} else if g.cfg.Backends[backend].Webhook != nil {
-		return nil // also one by the name of the embedded one, which then keeps dead letters only
+		return nil
 	}
 	return g.stores.buses[backend]
 }

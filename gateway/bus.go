@@ -56,7 +56,7 @@ func (c *JetStreamConfig) problem(name string) error {
 			mustBe(c.Embedded && name == LocalBackend, "set url, or embedded: true under the name %q", LocalBackend),
 			mustBe(c.Creds == "" && c.Replicas <= 1 && c.Streams <= 1, "creds, replicas and streams are for an external server: set url"))
 	}
-	return errors.Join(all, jetstream.Address{URL: c.URL}.Check(),
+	return errors.Join(all, jetstream.Address{URL: c.URL, Creds: c.Creds}.Check(),
 		mustBe(!c.Embedded && name != LocalBackend, "set url or embedded, not both; %q is always the embedded one", LocalBackend))
 }
 

@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/headgate-io/headgate/ingest"
@@ -129,14 +127,15 @@ func Load(src Sources) (cfg Config, warnings []string, err error) {
 	embed(tree)
 	cfg = DefaultConfig()
 	failed := tree.Decode(&cfg)
+	zeros := cfg.zeros(tree)
 	for name, s := range cfg.Streams {
 		cfg.Streams[name] = s.withDefaults()
 	}
-	all = append(all, failed, settings.Except(cfg.Validate(), failed))
+	all = append(all, failed, settings.Except(errors.Join(zeros, cfg.Validate()), failed))
 	if err := errors.Join(all...); err != nil {
 		return cfg, warnings, err
 	}
-	return cfg, append(warnings, cfg.authWarnings()...), nil
+	return cfg, append(warnings, cfg.warnings(time.Now())...), nil
 }
 
 // embed lets settings of the backend that is there without being configured stand alone: that it is embedded need not be
@@ -187,7 +186,7 @@ func (c *Config) Validate() error {
 	_, err := c.openTokens()
 	add("auth.tokens", err)
 	add("rates", c.rateProblem())
-	return errors.Join(all...)
+	return errors.Join(append(all, c.contradictions())...)
 }
 
 // knowsBackend refuses the name of a backend that is not configured; the embedded one needs no configuration.
@@ -216,15 +215,6 @@ func (h *HTTPConfig) problem() error {
 		settings.At("max_connections", mustBe(h.MaxConnections >= 1, "must be at least 1, got %d", h.MaxConnections)),
 		settings.At("max_connections_per_address", mustBe(h.MaxConnectionsPerAddress >= 0, "must be 0 for no limit, or more, got %d", h.MaxConnectionsPerAddress)),
 		settings.At("max_requests_per_connection", mustBe(h.MaxRequestsPerConnection >= 0, "must be 0 for no limit, or more, got %d", h.MaxRequestsPerConnection)))
-}
-
-// address refuses what cannot be listened on.
-func address(listen string) error {
-	_, port, err := net.SplitHostPort(listen)
-	if err == nil {
-		_, err = strconv.ParseUint(port, 10, 16)
-	}
-	return mustBe(err == nil, "%q is no address; write HOST:PORT, like 127.0.0.1:8080 or :8080 for all interfaces", listen)
 }
 
 // autoCreate says whether a request may make a stream.

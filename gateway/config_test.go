@@ -129,11 +129,11 @@ backends:
 }
 
 func TestSettingsOfTheEmbeddedBackendStandAlone(t *testing.T) {
-	cfg, err := load(t, "", "backends.local.jetstream.max_bytes=32MiB")
+	cfg, err := load(t, "", "backends.local.jetstream.max_bytes=43MiB")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if local := cfg.Backends[LocalBackend].JetStream; !local.Embedded || local.MaxBytes != 32<<20 {
+	if local := cfg.Backends[LocalBackend].JetStream; !local.Embedded || local.MaxBytes != 43<<20 {
 		t.Errorf("%+v", local)
 	}
 }
@@ -186,18 +186,19 @@ func TestDamagedIdentityIsNotReplaced(t *testing.T) {
 
 func TestJetStreamBackends(t *testing.T) {
 	for doc, want := range map[string]string{
-		"local: {jetstream: {embedded: true, max_bytes: 1GiB, retention: {age: 7d, full: oldest}}}":         "",
-		"bus: {jetstream: {url: \"nats://a:4222,nats://b:4222\", creds: file:/x, replicas: 3, streams: 4}}": "",
-		"bus: {jetstream: {embedded: true}}":                               "under the name \"local\"",
-		"local: {jetstream: {url: \"nats://a:4222\"}}":                     "always the embedded one",
-		"bus: {jetstream: {url: \"http://a\"}}":                            `scheme is nats, tls, ws or wss, not "http"`,
-		"bus: {jetstream: {url: a}}":                                       "write for example nats://127.0.0.1:4222",
-		"bus: {jetstream: {url: \"nats://a\", replicas: 6}}":               "replicas: must be 1 to 5",
-		"bus: {jetstream: {url: \"nats://a\", streams: 17}}":               "streams: must be 1 to 16",
-		"bus: {jetstream: {url: \"nats://a\", retention: {full: oldest}}}": "oldest needs max_bytes",
-		"local: {jetstream: {embedded: true, retention: {full: drop}}}":    "retention.full: must be one of",
-		"local: {jetstream: {embedded: true, retention: {age: 10ms}}}":     "retention.age: must be at least 1s",
-		"local: {jetstream: {embedded: true, streams: 2}}":                 "are for an external server",
+		"local: {jetstream: {embedded: true, max_bytes: 1GiB, retention: {age: 7d, full: oldest}}}": "",
+		"bus: {jetstream: {url: \"nats://a:4222,nats://b:4222\", replicas: 3, streams: 4}}":         "",
+		"bus: {jetstream: {url: \"nats://a:4222\", creds: file:/does/not/exist}}":                   "backends.bus.jetstream: creds: stat /does/not/exist",
+		"bus: {jetstream: {embedded: true}}":                                                        "under the name \"local\"",
+		"local: {jetstream: {url: \"nats://a:4222\"}}":                                              "always the embedded one",
+		"bus: {jetstream: {url: \"http://a\"}}":                                                     `scheme is nats, tls, ws or wss, not "http"`,
+		"bus: {jetstream: {url: a}}":                                                                "write for example nats://127.0.0.1:4222",
+		"bus: {jetstream: {url: \"nats://a\", replicas: 6}}":                                        "replicas: must be 1 to 5",
+		"bus: {jetstream: {url: \"nats://a\", streams: 17}}":                                        "streams: must be 1 to 16",
+		"bus: {jetstream: {url: \"nats://a\", retention: {full: oldest}}}":                          "oldest needs max_bytes",
+		"local: {jetstream: {embedded: true, retention: {full: drop}}}":                             "retention.full: must be one of",
+		"local: {jetstream: {embedded: true, retention: {age: 10ms}}}":                              "retention.age: must be at least 1s",
+		"local: {jetstream: {embedded: true, streams: 2}}":                                          "are for an external server",
 	} {
 		_, err := load(t, "backends: {"+doc+"}")
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {

@@ -18,7 +18,7 @@ type RatesConfig struct {
 
 // RateConfig is a rate; zero values mean no limit.
 type RateConfig struct {
-	Events int               `json:"events,omitempty"` // a second
+	Events float64           `json:"events,omitempty"` // a second; 0.5 is one each 2 s
 	Bytes  settings.Bytes    `json:"bytes,omitempty"`  // a second
 	Burst  settings.Duration `json:"burst,omitempty"`  // how long one who was silent may save up; 2 s
 }
@@ -32,14 +32,18 @@ type StreamRateConfig struct {
 const (
 	defaultBurst = settings.Duration(2 * time.Second)
 	longestBurst = settings.Duration(time.Hour)
+	lowestRate   = 0.001         // of events: one each 17 minutes
 	highestRate  = 1_000_000_000 // of events and of bytes, a second: above, rounding to nanoseconds shows
 	defaultKeys  = 65_536
 	mostKeys     = 16 << 20
 )
 
+// Example shows how a rate is written.
+func (RateConfig) Example() string { return "{events: 100, burst: 2s}" }
+
 // limit is r for the tables of buckets, nil when it is none.
 func (r *RateConfig) limit() *rate.Limit {
-	l := &rate.Limit{Events: int64(r.Events), Bytes: int64(r.Bytes), Burst: time.Duration(r.Burst)}
+	l := &rate.Limit{Events: r.Events, Bytes: int64(r.Bytes), Burst: time.Duration(r.Burst)}
 	if !l.Any() {
 		return nil
 	}
@@ -51,7 +55,7 @@ func (r *RateConfig) limit() *rate.Limit {
 
 func (r *RateConfig) problem() error {
 	return errors.Join(
-		settings.At("events", mustBe(r.Events >= 0 && r.Events <= highestRate, "must be 0 to %d a second, got %d", highestRate, r.Events)),
+		settings.At("events", mustBe(r.Events == 0 || r.Events >= lowestRate && r.Events <= highestRate, "must be %v to %d a second, or 0 for no limit, got %v", lowestRate, highestRate, r.Events)),
 		settings.At("bytes", mustBe(r.Bytes <= highestRate, "must be at most %s a second, got %s", settings.Bytes(highestRate), r.Bytes)),
 		settings.At("burst", mustBe(r.Burst == 0 || r.Burst >= settings.Duration(time.Millisecond) && r.Burst <= longestBurst, "must be 1ms to %s", time.Duration(longestBurst))),
 		settings.At("burst", mustBe(r.Burst == 0 || r.Events != 0 || r.Bytes > 0, "there is no rate; set events or bytes")))

@@ -124,11 +124,11 @@ func newKeyRate(stream string, cfg StreamRateConfig, m rateMetrics) *keyRate {
 func describeRate(l *rate.Limit) string {
 	switch {
 	case l.Bytes == 0:
-		return fmt.Sprintf("%d events a second", l.Events)
+		return fmt.Sprintf("%v events a second", l.Events)
 	case l.Events == 0:
 		return fmt.Sprintf("%d bytes a second", l.Bytes)
 	}
-	return fmt.Sprintf("%d events or %d bytes a second", l.Events, l.Bytes)
+	return fmt.Sprintf("%v events or %d bytes a second", l.Events, l.Bytes)
 }
 
 // apply refuses the events whose key is over its rate. Once one of a batch is refused the later ones of its key are too,

@@ -305,7 +305,7 @@ func TestRatesThatCannotBe(t *testing.T) {
 		"streams: {web: {rate: {key: {events: 30}}}}":                                                  "",
 		"rates: {callers: {web-2: {events: 1}}}":                                                       `rates.callers.web-2: is the id of no token in auth.tokens; those are ["web-1"]`,
 		"rates: {caller: {burst: 2s}}":                                                                 "rates.caller.burst: there is no rate",
-		"rates: {caller: {events: -1}}":                                                                "rates.caller.events: must be 0 to",
+		"rates: {caller: {events: -1}}":                                                                "rates.caller.events: must be 0.001 to",
 		"rates: {caller: {bytes: 2GiB}}":                                                               "rates.caller.bytes: must be at most",
 		"rates: {caller: {event: 1}}":                                                                  `did you mean "events"?`,
 		"rates: {caller: {events: 1, burst: 2h}}":                                                      "rates.caller.burst: must be 1ms to 1h",

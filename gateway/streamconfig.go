@@ -165,6 +165,8 @@ func (s *StreamConfig) problem() error {
 	var all []error
 	add := func(path string, err error) { all = append(all, settings.At(path, err)) }
 	add("key", s.Key.problem())
+	add("key.header", headerProblem(s.Key.Header))
+	add("id.header", headerProblem(s.ID.Header))
 	add("key.header", mustBe(!strings.EqualFold(s.Key.Header, "authorization"), "must not be a header with credentials"))
 	if _, err := jsonscan.ParsePointer(s.Key.JSON); err != nil {
 		add("key.json", err)
@@ -196,6 +198,11 @@ func (s *StreamConfig) problem() error {
 	return errors.Join(all...)
 }
 
+// headerProblem refuses what no header can be called (RFC 9110 section 5.1).
+func headerProblem(name string) error {
+	return mustBe(name == "" || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~") == "", "%q is no name of a header; it looks like X-Tenant", name)
+}
+
 func (k *KeyConfig) problem() error {
 	if k.JSON != "" && k.Header != "" || k.CE != "" && k.JSON+k.Header != "" {
 		return errors.New("set one of json, header and ce")
@@ -221,8 +228,9 @@ func parseStream(doc []byte) (StreamConfig, error) {
 	}
 	var s StreamConfig
 	failed := tree.Decode(&s)
+	zeros := s.zeros(tree)
 	s = s.withDefaults()
-	return s, errors.Join(failed, settings.Except(s.problem(), failed))
+	return s, errors.Join(failed, settings.Except(errors.Join(zeros, s.problem()), failed))
 }
 
 // document is the definition as JSON, the inverse of parseStream.

@@ -19,6 +19,9 @@ import (
 // Nowhere in the place of an address opens no listener.
 const Nowhere = "none"
 
+// DefaultTLSListen is where TLS is spoken when nothing else is said.
+const DefaultTLSListen = "127.0.0.1:8443"
+
 // Config is the HTTP/1.1 listeners; zero values mean the defaults.
 type Config struct {
 	Listen                   string        // address, 127.0.0.1:8080; port 0 takes a free one; Nowhere: only with TLS
@@ -63,7 +66,7 @@ const (
 // New returns a server for the streams of gate. Nothing runs yet.
 func New(cfg Config, gate Gate, deps Deps) (*Server, error) {
 	orDefault(&cfg.Listen, "127.0.0.1:8080")
-	orDefault(&cfg.TLSListen, "127.0.0.1:8443")
+	orDefault(&cfg.TLSListen, DefaultTLSListen)
 	orDefault(&cfg.ReadTimeout, 10*time.Second)
 	orDefault(&cfg.IdleTimeout, 90*time.Second)
 	orDefault(&cfg.RequestTimeout, 30*time.Second)

@@ -41,7 +41,8 @@ func (a Address) Check() error {
 			return fmt.Errorf("url: the scheme is nats, tls, ws or wss, not %q", u.Scheme)
 		}
 	}
-	return nil
+	_, err := a.credentials()
+	return err
 }
 
 // String is the URL without passwords.
@@ -55,9 +56,10 @@ func (a Address) String() string {
 	return strings.Join(parts, ",")
 }
 
-// credentials returns the option for a.Creds.
+// credentials returns the option for a.Creds, after a look whether they can be used.
 func (a Address) credentials() (nats.Option, error) {
 	kind, rest, ok := strings.Cut(a.Creds, ":")
+	var option nats.Option
 	switch {
 	case a.Creds == "":
 		return func(*nats.Options) error { return nil }, nil
@@ -66,15 +68,33 @@ func (a Address) credentials() (nats.Option, error) {
 		if text == "" {
 			return nil, fmt.Errorf("creds: the variable %s is not set", rest)
 		}
-		return nats.UserCredentialBytes([]byte(text)), nil
+		option = nats.UserCredentialBytes([]byte(text))
 	case ok && kind == "file":
+		if _, err := os.Stat(rest); err != nil {
+			return nil, fmt.Errorf("creds: %w", err)
+		}
+		option = nats.UserCredentials(rest) // read again at each connection
 	default:
-		rest = a.Creds
+		_, err := os.Stat(a.Creds)
+		switch named := strings.HasPrefix(a.Creds, "/") || strings.HasPrefix(a.Creds, "."); {
+		case err != nil && named:
+			return nil, fmt.Errorf("creds: %w", err)
+		case err != nil: // it may be the secret itself
+			return nil, errors.New("creds: write file:PATH or env:NAME; what stands there is not the path of a file either")
+		}
+		option = nats.UserCredentials(a.Creds)
 	}
-	if _, err := os.Stat(rest); err != nil {
+	var o nats.Options
+	if err := option(&o); err != nil {
 		return nil, fmt.Errorf("creds: %w", err)
 	}
-	return nats.UserCredentials(rest), nil // read again at each connection
+	if _, err := o.UserJWT(); err != nil {
+		return nil, fmt.Errorf("creds: they hold no user JWT: %w", err)
+	}
+	if _, err := o.SignatureCB([]byte("nonce")); err != nil {
+		return nil, fmt.Errorf("creds: they hold no seed of a user: %w", err)
+	}
+	return option, nil
 }
 
 // Dial connects under the given names, one connection each, and waits a moment for a server that is not there yet. Once

@@ -105,6 +105,17 @@ func (k *Keeper) TLS(protocols ...string) *tls.Config {
 // NotAfter is the end of the certificate in force.
 func (k *Keeper) NotAfter() time.Time { return k.now.Load().Leaf.NotAfter }
 
+// Untimely says that the certificate in force has ended or not begun, so that clients refuse it; empty when neither.
+func (k *Keeper) Untimely(now time.Time) string {
+	switch leaf := k.now.Load().Leaf; {
+	case now.After(leaf.NotAfter):
+		return fmt.Sprintf("the certificate %s ended at %s, and clients refuse it; put a new one in its place, which is taken over without a restart", k.pair.Cert, leaf.NotAfter.Format(time.RFC3339))
+	case now.Before(leaf.NotBefore):
+		return fmt.Sprintf("the certificate %s begins at %s, and clients refuse it until then; is the clock right?", k.pair.Cert, leaf.NotBefore.Format(time.RFC3339))
+	}
+	return ""
+}
+
 // Collector is the metric of the end of the certificate in force.
 func (k *Keeper) Collector() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -145,6 +156,9 @@ func (k *Keeper) Look() {
 			k.tried, k.said = found, ""
 			k.now.Store(cert)
 			k.log.Info("took over a certificate", "file", k.pair.Cert, "not_after", cert.Leaf.NotAfter)
+			if said := k.Untimely(time.Now()); said != "" {
+				k.log.Warn(said)
+			}
 			return
 		}
 	}

@@ -5,8 +5,9 @@ import "time"
 
 // Limit is what comes into a bucket each second, and how large the bucket is.
 type Limit struct {
-	Events, Bytes int64         // a second; 0: no limit
-	Burst         time.Duration // in which an empty bucket fills: it holds so many seconds of Events and Bytes
+	Events float64       // a second, which may be less than one; 0: no limit
+	Bytes  int64         // a second; 0: no limit
+	Burst  time.Duration // in which an empty bucket fills: it holds so many seconds of Events and Bytes
 }
 
 // Any reports whether there is a limit at all.
@@ -37,13 +38,13 @@ func (b *bucket) fullAt() Moment { return max(b.events, b.bytes) }
 // by a full one, which then owes it. Who was refused is refused for the rest of the moment, so that of several asks at a
 // time a smaller one does not overtake.
 func (l *Limit) take(b bucket, ask Ask, now Moment) (next bucket, wait time.Duration) {
-	events, bytes := cost(ask.Events, l.Events), cost(ask.Bytes, l.Bytes)
+	events, bytes := cost(ask.Events, l.Events), cost(ask.Bytes, float64(l.Bytes))
 	late := max(l.late(b.events, cost(ask.Events+ask.Room, l.Events), now), l.late(b.bytes, bytes, now))
 	if late <= 0 && b.refused != now {
 		return bucket{events: max(b.events, now) + events, bytes: max(b.bytes, now) + bytes, refused: b.refused}, 0
 	}
 	b.refused = now
-	late = max(late, l.late(b.bytes, cost(ask.Bytes+ask.Again, l.Bytes), now))
+	late = max(late, l.late(b.bytes, cost(ask.Bytes+ask.Again, float64(l.Bytes)), now))
 	return b, max(1, time.Duration(late))
 }
 
@@ -52,14 +53,14 @@ func (l *Limit) late(full, cost, now Moment) Moment {
 	return max(full, now) + min(cost, Moment(l.Burst)) - Moment(l.Burst) - now
 }
 
-// mostAsked keeps costs within an int64: so many nanoseconds for each of so many.
-const mostAsked = 1 << 33
+// longestCost keeps moments within an int64: 73 years.
+const longestCost = 1 << 61
 
 // cost is the time in which n come, rounded down, so that a bucket gives all that it holds: a billion a second is the
 // most that a limit can tell from no limit.
-func cost(n, perSecond int64) Moment {
+func cost(n int64, perSecond float64) Moment {
 	if perSecond <= 0 || n <= 0 {
 		return 0
 	}
-	return Moment(max(1, min(n, mostAsked)*int64(time.Second)/perSecond))
+	return Moment(max(1, min(float64(n)*float64(time.Second)/perSecond, longestCost)))
 }

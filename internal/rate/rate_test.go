@@ -42,6 +42,28 @@ func TestSteps(t *testing.T) {
 	}
 }
 
+// TestFractions: less than one event a second is a limit, too.
+func TestFractions(t *testing.T) {
+	l := &Limit{Events: 0.5, Burst: time.Second} // holds half an event: a full one gives one, and owes the rest
+	if !l.Any() {
+		t.Fatal("no limit")
+	}
+	var b bucket
+	for i, step := range []struct {
+		at   Moment
+		wait time.Duration
+	}{{1, 0}, {1000 * ms, time.Second + 1}, {2000*ms + 1, 0}, {4000 * ms, 1}, {4000*ms + 1, 0}} {
+		var wait time.Duration
+		if b, wait = l.take(b, Ask{Events: 1}, step.at); wait != step.wait {
+			t.Fatalf("step %d at %v: wait %v, want %v", i, time.Duration(step.at), wait, step.wait)
+		}
+	}
+	slow := &Limit{Events: 0.001, Burst: time.Hour}
+	if b, wait := slow.take(bucket{}, Ask{Events: 1 << 62}, 1); wait != 0 || b.events < Moment(1<<60) {
+		t.Errorf("a cost beyond all time: %v, %+v", wait, b)
+	}
+}
+
 func TestNoLimit(t *testing.T) {
 	l := &Limit{Bytes: 10, Burst: time.Second}
 	b, wait := l.take(bucket{}, Ask{Events: 1 << 40}, 1)

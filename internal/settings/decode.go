@@ -39,7 +39,7 @@ func (t Tree) decode(into any) (unknown, failed []error) {
 	var seen mapstructure.Metadata
 	d, err := mapstructure.NewDecoder(&mapstructure.DecoderConfig{
 		Result: into, TagName: tag, Metadata: &seen, MatchName: func(key, field string) bool { return key == field },
-		DecodeHook: mapstructure.ComposeDecodeHookFunc(scalarToText, mapstructure.TextUnmarshallerHookFunc()),
+		DecodeHook: mapstructure.ComposeDecodeHookFunc(sameKind, scalarToText, mapstructure.TextUnmarshallerHookFunc()),
 	})
 	if err != nil {
 		return nil, []error{err}
@@ -97,8 +97,10 @@ func reason(err error) string {
 
 func kindName(t reflect.Type) string {
 	switch t.Kind() {
-	case reflect.Struct, reflect.Map:
+	case reflect.Struct:
 		return "a map of settings"
+	case reflect.Map:
+		return "a map of names"
 	case reflect.Slice:
 		return "a list"
 	case reflect.Bool:

@@ -16,14 +16,38 @@ type Tree map[string]any
 
 // Parse reads a YAML (or JSON) document. An empty document is an empty tree; a key given twice is an error.
 func Parse(doc []byte) (Tree, error) {
-	var t map[string]any // not Tree: the decoder would make the nested maps Trees too
-	if err := yaml.Unmarshal(doc, &t); err != nil {
-		return nil, fmt.Errorf("parse YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+	var root yaml.Node
+	if err := yaml.Unmarshal(doc, &root); err != nil {
+		return nil, notYAML(err)
 	}
-	if t == nil { // empty, or comments only
+	if root.Kind == yaml.DocumentNode && root.Content[0].Kind != yaml.MappingNode && root.Content[0].Tag != "!!null" {
+		return nil, fmt.Errorf("line %d: the document wants a map of settings, like `name: value`", root.Content[0].Line)
+	}
+	t := map[string]any{} // not Tree: the decoder would make the nested maps Trees too
+	if err := root.Decode(&t); err != nil {
+		return nil, notYAML(err)
+	}
+	if t == nil { // null
 		t = map[string]any{}
 	}
 	return t, nil
+}
+
+func notYAML(err error) error {
+	return fmt.Errorf("parse YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+}
+
+// Has reports whether one value, which is not null, stands at a dotted path.
+func (t Tree) Has(path string) bool {
+	var at any = map[string]any(t)
+	for _, k := range strings.Split(path, ".") {
+		at = entry(at, k)
+	}
+	switch at.(type) {
+	case nil, map[string]any, []any:
+		return false
+	}
+	return true
 }
 
 // Set puts a YAML value at a dotted path, making the maps on the way; what stood there is replaced. An empty value (or
@@ -56,6 +80,16 @@ func (t Tree) Set(path, value string) error {
 	}
 	at[last] = v
 	return nil
+}
+
+// Below returns the tree at a dotted path, nil when there is none.
+func (t Tree) Below(path string) Tree {
+	var at any = map[string]any(t)
+	for _, k := range strings.Split(path, ".") {
+		at = entry(at, k)
+	}
+	below, _ := at.(map[string]any)
+	return below
 }
 
 // SetArgument is Set for the words of a command line: path=value.

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -25,12 +26,18 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 		}
 	}
 	n, err := strconv.ParseFloat(s, 64)
-	if err != nil || n < 0 || n*float64(factor) >= 1<<62 {
+	if err != nil || !(n >= 0 && n*float64(factor) < 1<<62) { // NaN is neither
 		return fmt.Errorf("%q is not a size; write for example 512KiB or 10GiB", text)
+	}
+	if n > 0 && n*float64(factor) < 1 || factor == 1 && n != math.Trunc(n) {
+		return fmt.Errorf("%q is not a whole number of bytes; write for example 4096, 512KiB or 1.5MiB", text)
 	}
 	*b = Bytes(n * float64(factor))
 	return nil
 }
+
+// Example shows how a size is written.
+func (Bytes) Example() string { return "512KiB" }
 
 // MarshalText writes the size in the largest binary unit that is exact.
 func (b Bytes) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
@@ -72,6 +79,9 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	*d = Duration(v + whole)
 	return nil
 }
+
+// Example shows how a duration is written.
+func (Duration) Example() string { return "30s" }
 
 func notDuration(text []byte) error {
 	return fmt.Errorf("%q is not a duration; write for example 10ms, 30s, 5m or 7d", text)
