@@ -83,7 +83,7 @@ func folderProblem(path string) error {
 		case err != nil:
 			continue // something above is a file, which is said there
 		case !info.IsDir():
-			return fmt.Errorf("%s is a file; name a folder", at)
+			return fmt.Errorf("%s is a file, and no folder can be made there; name another, or give another --data", at)
 		}
 		return nil
 	}
