@@ -106,3 +106,31 @@ func growing(t *testing.T, c *Chain) {
 		}
 	}
 }
+
+// What a batch needs is forgotten with it: after some batches a guest has all the memory it will ever have, also when each
+// event needs some of its own.
+func TestL01MemoryOfTheSDKsStaysFlat(t *testing.T) {
+	for language, wasm := range guests(t) {
+		t.Run(language, func(t *testing.T) {
+			h := hostOf(t, Config{Instances: 1})
+			c := chainOf(t, h, Step{Name: "accesslog", Module: loadOf(t, h, wasm), Config: []byte(`{"drop_status_from":500}`)})
+			run := func(batches int) int64 {
+				for range batches {
+					b := &event.Batch{Stream: "s", Syntax: event.JSON}
+					for range 256 {
+						b.Events = append(b.Events, event.Event{Data: []byte(`{"remote\u005fip":"10.\u0030.0.1","response":200,"x":"` + strings.Repeat("y", 100) + `"}`)})
+					}
+					process(t, c, b)
+					if e := b.Events[255]; string(e.Key) != "10.0.0.1" {
+						t.Fatalf("%+v", e)
+					}
+				}
+				return int64(c.steps[0].bill.memory.Load())
+			}
+			first := run(20)
+			if now := run(400); now > first+first/10 {
+				t.Errorf("%d bytes after 5,120 events, %d after 100,000 more", first, now)
+			}
+		})
+	}
+}

@@ -2,6 +2,7 @@ package sdk
 
 import (
 	"bytes"
+	"os"
 	"strings"
 	"testing"
 )
@@ -46,5 +47,24 @@ func TestL17ScaffoldIsSelfContained(t *testing.T) {
 	}
 	if _, err := Scaffold("cobol", "demo"); err == nil || !strings.Contains(err.Error(), "go, rust, c, assemblyscript") {
 		t.Error(err)
+	}
+}
+
+// The plugins on the page are those that plugin init writes.
+func TestL18PageShowsTheScaffolds(t *testing.T) {
+	page, err := os.ReadFile("../docs/plugins.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, lang := range Languages() {
+		files, err := Scaffold(lang, "demo")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, _ := languages(lang)
+		_, code, _ := bytes.Cut(files[l.Source], []byte("\n")) // without the comment on top
+		if !bytes.Contains(page, code) {
+			t.Errorf("docs/plugins.md does not show this:\n%s", code)
+		}
 	}
 }

@@ -50,7 +50,7 @@ func rustSteps(out, scratch string) ([]buildStep, error) {
 		return nil, err
 	}
 	compile := func(more ...string) buildStep {
-		return buildStep{args: append([]string{rustc, "--edition", "2021", "--target", target, "-O", "-C", "panic=abort", "-C", "codegen-units=1",
+		return buildStep{args: append([]string{rustc, "--edition", "2021", "--target", target, "-C", "opt-level=3", "-C", "panic=abort", "-C", "codegen-units=1",
 			"-C", "strip=symbols", "-C", "target-feature=+simd128,+bulk-memory"}, more...)}
 	}
 	return []buildStep{

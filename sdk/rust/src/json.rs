@@ -24,7 +24,7 @@ impl<'b> Text<'b> {
         let mut seen = [false; N];
         members(self.0, |name, value| {
             for i in 0..N {
-                if name != names[i].as_bytes() {
+                if !equal(name, names[i].as_bytes()) {
                     continue;
                 }
                 values[i] = if seen[i] { Text(&[]) } else { value };
@@ -127,6 +127,19 @@ fn members<'b>(text: &'b [u8], mut visit: impl FnMut(&[u8], Text<'b>)) {
             return;
         }
     }
+}
+
+/// Compares names, which are short: the comparison of slices is a call of memcmp.
+#[inline(always)]
+fn equal(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut differ = 0;
+    for i in 0..a.len() {
+        differ |= a[i] ^ b[i];
+    }
+    differ == 0
 }
 
 /// text[i], or 0 behind the end.
