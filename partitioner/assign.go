@@ -79,6 +79,9 @@ func (a *assignment) assign(e *event.Event) {
 		return
 	}
 	hi, lo := Hash(a.table.secret, e.Key)
+	if a.table.hash == Murmur2 {
+		hi = a.table.murmur2(e.Key)
+	}
 	at := a.table.Lookup(hi, lo, a.source)
 	e.Hash, e.Slot, e.Child, e.Epoch, e.Partition = hi, at.Slot, at.Child, at.Epoch, at.Partition
 }

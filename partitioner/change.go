@@ -10,6 +10,9 @@ import (
 
 // AddPartition adds an active partition, which owns nothing yet (see Claim).
 func (t *Table) AddPartition(weight float64) (*Table, error) {
+	if t.hash == Murmur2 {
+		return nil, fmt.Errorf("add partition: %w", errFixed)
+	}
 	n := t.next()
 	partitions := append(slices.Clone(t.partitions), Partition{Weight: weight})
 	if err := n.setPartitions(partitions, len(t.slots)); err != nil {
@@ -20,6 +23,9 @@ func (t *Table) AddPartition(weight float64) (*Table, error) {
 
 // SetState changes the state of partition p; its slots stay where they are.
 func (t *Table) SetState(p int32, state State) (*Table, error) {
+	if t.hash == Murmur2 {
+		return nil, fmt.Errorf("set state: %w", errFixed)
+	}
 	if p < 0 || int(p) >= len(t.partitions) {
 		return nil, fmt.Errorf("set state: no partition %d", p)
 	}
@@ -64,29 +70,25 @@ func (t *Table) Abort(ids ...int32) (*Table, error) {
 	})
 }
 
-// Split spreads a key (its Hash) over new child slots, one on each of the partitions, which are distinct, active
-// and a power of two in number. The caller sees to it that nothing of the key is on its way under an older table.
-func (t *Table) Split(hi, lo uint64, partitions []int32) (*Table, error) {
-	if t.splits.find(hi, lo) != nil {
-		return nil, fmt.Errorf("split key %016x%016x: it is split already", hi, lo)
+// SetWeight changes the capacity of partition p in relation to the others.
+func (t *Table) SetWeight(p int32, weight float64) (*Table, error) {
+	if p < 0 || int(p) >= len(t.partitions) || t.hash == Murmur2 {
+		return nil, fmt.Errorf("set weight: no partition %d whose weight can change", p)
 	}
 	n := t.next()
-	s := split{hi: hi, lo: lo}
-	for _, p := range partitions {
-		if !slices.Contains(t.active, p) {
-			return nil, fmt.Errorf("split key %016x%016x: no active partition %d", hi, lo, p)
-		}
-		s.children = append(s.children, child{slot{1, uint8(p), uint8(p)}, n.nextChild})
-		n.nextChild++
-	}
-	if err := n.setSplits(append(n.splits.all, s)); err != nil {
-		return nil, fmt.Errorf("split key: %w", err)
+	partitions := slices.Clone(t.partitions)
+	partitions[p].Weight = weight
+	if err := n.setPartitions(partitions, len(t.slots)); err != nil {
+		return nil, fmt.Errorf("set weight: %w", err)
 	}
 	return n, nil
 }
 
 // change applies step to the named slots and children of the next table; step reports whether it was allowed.
 func (t *Table) change(what string, ids []int32, step func(*slot) bool) (*Table, error) {
+	if t.hash == Murmur2 {
+		return nil, fmt.Errorf("%s: %w", what, errFixed)
+	}
 	n := t.next()
 	for _, id := range ids {
 		if s := n.byID(id); s == nil || !step(s) {
@@ -131,7 +133,7 @@ func (t *Table) setSplits(all []split) error {
 	children, seen := 0, make(map[[2]uint64]bool)
 	for _, s := range all {
 		d := len(s.children)
-		if d < 2 || d&(d-1) != 0 {
+		if d < 2 || d&(d-1) != 0 && !s.Spread {
 			return fmt.Errorf("%d children, a power of two from 2 on is needed", d)
 		}
 		if seen[[2]uint64{s.hi, s.lo}] {

@@ -1,16 +1,38 @@
 package partitioner
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+	"time"
+)
 
 // Split is a key whose events are spread over child slots, as it is in a table.
 type Split struct {
 	Hi, Lo   uint64  // the Hash of the key
-	Children []Place // a power of two of them, on distinct partitions
+	Children []Place // on distinct partitions; a power of two of them unless Spread
+	SplitTerms
+}
+
+// SplitTerms are what a split key is split for and until when at least. Times are of the planner's clock.
+type SplitTerms struct {
+	Spread bool          // an event may go to any child; else the child is that of its source
+	Born   time.Duration // when it was split, since the epoch of Unix, in whole milliseconds
+	Hold   time.Duration // it is not merged before Born+Hold
 }
 
 type split struct {
 	hi, lo   uint64
 	children []child
+	SplitTerms
+}
+
+// choose returns the child for a source, or for the number of a turn when the key is spread.
+func (s *split) choose(source uint64) uint64 {
+	if d := uint64(len(s.children)); s.Spread {
+		return source % d
+	} else {
+		return source & (d - 1)
+	}
 }
 
 type child struct {
@@ -55,11 +77,30 @@ func (s *splits) find(hi, lo uint64) *split {
 func (t *Table) Splits() []Split {
 	var all []Split
 	for _, s := range t.splits.all {
-		view := Split{Hi: s.hi, Lo: s.lo}
+		view := Split{Hi: s.hi, Lo: s.lo, SplitTerms: s.SplitTerms}
 		for i := range s.children {
 			view.Children = append(view.Children, s.children[i].place(int32(s.hi>>t.shift), s.children[i].id))
 		}
 		all = append(all, view)
 	}
 	return all
+}
+
+// LookupLeast is Lookup for a key whose events may go to any of its children: the one whose partition has the least
+// load for its weight so far. load is the caller's own count for each partition; turn settles who is asked first,
+// so that equals take turns.
+func (t *Table) LookupLeast(hi, lo, turn uint64, load []float64) Place {
+	s := t.splits.find(hi, lo)
+	if s == nil || !s.Spread {
+		return t.Lookup(hi, lo, turn)
+	}
+	at := turn % uint64(len(s.children))
+	best, least := &s.children[at], math.Inf(1)
+	for i := range s.children {
+		c := &s.children[(at+uint64(i))%uint64(len(s.children))]
+		if l := load[c.owner] / t.partitions[c.owner].Weight; l < least {
+			best, least = c, l
+		}
+	}
+	return best.place(int32(hi>>t.shift), best.id)
 }

@@ -21,6 +21,8 @@ type stored struct {
 	Epochs     []byte            `json:"epochs"`            // an uvarint a slot
 	Splits     []storedSplit     `json:"splits,omitempty"`
 	NextChild  int32             `json:"next_child"`
+	Hash       string            `json:"hash,omitempty"` // siphash when it is left out
+	Ledger     *storedLedger     `json:"ledger,omitempty"`
 }
 
 type storedPartition struct {
@@ -32,6 +34,9 @@ type storedSplit struct {
 	Hi       uint64     `json:"hi,string"`
 	Lo       uint64     `json:"lo,string"`
 	Children [][4]int64 `json:"children"` // id, owner, target, epoch
+	Spread   bool       `json:"spread,omitempty"`
+	Born     int64      `json:"born,omitempty"` // milliseconds, as all times
+	Hold     int64      `json:"hold,omitempty"`
 }
 
 const storedFormat = 1
@@ -58,8 +63,12 @@ func (t *Table) MarshalJSON() ([]byte, error) {
 	if !moving {
 		s.Targets = nil
 	}
+	if t.hash != SipHash {
+		s.Hash = t.hash.String()
+	}
+	s.Ledger = storeLedger(&t.ledger)
 	for _, one := range t.splits.all {
-		entry := storedSplit{Hi: one.hi, Lo: one.lo}
+		entry := storedSplit{Hi: one.hi, Lo: one.lo, Spread: one.Spread, Born: one.Born.Milliseconds(), Hold: one.Hold.Milliseconds()}
 		for _, c := range one.children {
 			entry.Children = append(entry.Children, [4]int64{int64(c.id), int64(c.owner), int64(c.target), int64(c.epoch)})
 		}
@@ -96,6 +105,13 @@ func parseTable(secret Secret, doc []byte) (*Table, error) {
 		return nil, errors.New("it was made with another secret")
 	}
 	t := &Table{version: s.Version, secret: secret, nextChild: s.NextChild}
+	switch s.Hash {
+	case "", SipHash.String():
+	case Murmur2.String():
+		t.hash = Murmur2
+	default:
+		return nil, fmt.Errorf("hash %q is not known", s.Hash)
+	}
 	partitions := make([]Partition, len(s.Partitions))
 	for i, p := range s.Partitions {
 		state, ok := parseState(p.State)
@@ -113,7 +129,10 @@ func parseTable(secret Secret, doc []byte) (*Table, error) {
 	if err := t.parseSplits(s.Splits); err != nil {
 		return nil, err
 	}
-	return t, nil
+	if err := t.parseLedger(s.Ledger); err != nil {
+		return nil, err
+	}
+	return t, t.checkFixed()
 }
 
 func (t *Table) parseSlots(s *stored) error {
@@ -147,7 +166,10 @@ func (t *Table) parseSplits(all []storedSplit) error {
 	var splits []split
 	used := make(map[int64]bool)
 	for _, s := range all {
-		one := split{hi: s.Hi, lo: s.Lo}
+		if s.Born < 0 || s.Hold < 0 || max(s.Born, s.Hold) > maxMilliseconds {
+			return fmt.Errorf("key %016x%016x: born %d, hold %d", s.Hi, s.Lo, s.Born, s.Hold)
+		}
+		one := split{hi: s.Hi, lo: s.Lo, SplitTerms: SplitTerms{s.Spread, milliseconds(s.Born), milliseconds(s.Hold)}}
 		for _, c := range s.Children {
 			id := c[0]
 			if id < int64(len(t.slots)) || id >= int64(t.nextChild) || used[id] {

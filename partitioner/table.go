@@ -55,9 +55,11 @@ type Table struct {
 	partitions []Partition
 	active     []int32 // ids of the active partitions
 	shift      uint8   // slot = hi >> shift
+	hash       HashKind
 	slots      []slot
 	splits     splits
 	nextChild  int32 // child slot ids from here on were never used; below it they are never used again
+	ledger     Ledger
 }
 
 // slot is the owner of one share of the hash space, or of a part of a split key. It is MOVING while target is
@@ -118,7 +120,7 @@ func (t *Table) setPartitions(partitions []Partition, v int) error {
 func (t *Table) Lookup(hi, lo, source uint64) Place {
 	n := int32(hi >> t.shift)
 	if s := t.splits.find(hi, lo); s != nil {
-		c := &s.children[source&uint64(len(s.children)-1)]
+		c := &s.children[s.choose(source)]
 		return c.place(n, c.id)
 	}
 	return t.slots[n].place(n, event.NoSlot)
@@ -127,7 +129,7 @@ func (t *Table) Lookup(hi, lo, source uint64) Place {
 // Locate returns the upper half of the keyed hash of a key, and where its events from a source go.
 func (t *Table) Locate(key, source []byte) (hash uint64, at Place) {
 	_, producer := Hash(t.secret, source)
-	hi, lo := Hash(t.secret, key)
+	hi, lo := t.KeyHash(key)
 	return hi, t.Lookup(hi, lo, producer)
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/headgate-io/headgate/event"
 )
@@ -323,13 +324,27 @@ func lived(t testing.TB, seed uint64) *Table {
 func step(t *Table, rnd *rand.Rand) (*Table, error) {
 	id := int32(rnd.IntN(t.Slots() + 20))
 	p := int32(rnd.IntN(len(t.partitions)))
-	switch rnd.IntN(12) {
+	terms := SplitTerms{rnd.IntN(2) == 0, time.Duration(rnd.IntN(1e9)) * time.Millisecond, time.Duration(rnd.IntN(1e6)) * time.Millisecond}
+	switch rnd.IntN(16) {
 	case 0:
 		return t.AddPartition(rnd.Float64())
 	case 1:
 		return t.SetState(p, State(rnd.IntN(2)))
 	case 2:
 		return t.Split(rnd.Uint64(), rnd.Uint64(), []int32{p, (p + 1) % int32(len(t.partitions))})
+	case 6:
+		return t.SplitOn(rnd.Uint64(), rnd.Uint64(), []int32{p, (p + 1) % int32(len(t.partitions))}, terms)
+	case 7:
+		if all := t.Splits(); len(all) > 0 && rnd.IntN(2) == 0 {
+			return t.Merge(all[0].Hi, all[0].Lo)
+		} else if len(all) > 0 {
+			return t.Grow(all[0].Hi, all[0].Lo, []int32{p, (p + 1) % int32(len(t.partitions))})
+		}
+	case 8:
+		l := t.Ledger()
+		l.remember(Merged{rnd.Uint64N(9), 1, terms.Born, terms.Hold})
+		l.At, l.Load = terms.Born, rnd.Float64()*budgetLoad
+		return t.WithLedger(l), nil
 	case 3, 4:
 		return t.Commit(id)
 	case 5:
@@ -355,6 +370,8 @@ func TestStoredFormRoundTrips(t *testing.T) {
 	}
 }
 
+const aLongTime = 9_000_000_000 * time.Second
+
 // largest is as big as a table can get: every slot moves and has the longest epoch.
 func largest(t testing.TB) *Table {
 	table, err := NewTable(secret, maxSlots, Equal(MaxPartitions))
@@ -367,8 +384,12 @@ func largest(t testing.TB) *Table {
 	all := make([]split, maxChildren/2)
 	for i := range all {
 		all[i] = split{math.MaxUint64 - uint64(i), math.MaxUint64, []child{
-			{slot{math.MaxUint32, 100, 101}, 2_000_000_000 + int32(2*i)}, {slot{math.MaxUint32, 200, 201}, 2_000_000_001 + int32(2*i)}}}
+			{slot{math.MaxUint32, 100, 101}, 2_000_000_000 + int32(2*i)}, {slot{math.MaxUint32, 200, 201}, 2_000_000_001 + int32(2*i)}}, SplitTerms{Born: aLongTime, Hold: 30 * time.Minute}}
 	}
+	for i := range maxMerged {
+		table.ledger.remember(Merged{math.MaxUint64, math.MaxUint64 - uint64(i), aLongTime, 30 * time.Minute})
+	}
+	table.ledger.At, table.ledger.Load, table.ledger.Slots = aLongTime, 0.01234567890123456, 0.01234567890123456
 	table.version, table.nextChild = math.MaxUint64, math.MaxInt32
 	if err := table.setSplits(all); err != nil {
 		t.Fatal(err)
@@ -441,7 +462,7 @@ func TestParseTableRefuses(t *testing.T) {
 		"children together":     func(s *stored) { s.Splits[0].Children[0][1], s.Splits[0].Children[0][2] = 1, 1 },
 		"one child":             func(s *stored) { s.Splits[0].Children = s.Splits[0].Children[:1] },
 		"split twice": func(s *stored) {
-			s.Splits = append(s.Splits, storedSplit{1, 2, [][4]int64{{256, 0, 0, 1}, {257, 1, 1, 1}}})
+			s.Splits = append(s.Splits, storedSplit{Hi: 1, Lo: 2, Children: [][4]int64{{256, 0, 0, 1}, {257, 1, 1, 1}}})
 			s.Splits[0].Lo = 2
 		},
 		"next child": func(s *stored) { s.Splits, s.NextChild = nil, 3 },

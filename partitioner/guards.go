@@ -1,0 +1,135 @@
+package partitioner
+
+import (
+	"slices"
+	"time"
+)
+
+// Figures of the guards.
+const (
+	backlogLimit = time.Second      // a lane that needs longer to confirm what it has is not left
+	massLoss     = 3                // more than one in so many partitions lost ...
+	massLossIn   = 30 * time.Second // ... within this is a network that is cut, not partitions that failed
+	strikes      = 3                // rounds of moves without progress
+	progress     = 0.01             // of the mean
+	freeze       = 5 * time.Minute
+	slowAck      = 3.0 // times the median
+	slowTicks    = 10  // seconds in a row
+	weightStep   = 0.9
+	leastWeight  = 0.1
+)
+
+// guards remember what speaks against changes.
+type guards struct {
+	lost   map[int32]time.Duration // since when a partition cannot be reached
+	join   map[int32]joined
+	slow   map[int32]int // seconds in a row; below 0: seconds of being as fast as the others
+	told   map[string]time.Duration
+	frozen time.Duration // no moves until
+}
+
+// joined is a partition that was lost and came back.
+type joined struct{ until, hold, at time.Duration }
+
+func newGuards() guards {
+	return guards{lost: map[int32]time.Duration{}, join: map[int32]joined{}, slow: map[int32]int{}, told: map[string]time.Duration{}}
+}
+
+// watch follows which partitions can be reached. One that comes back gets nothing for a while; the more often it
+// comes back, the longer.
+func (n *planning) watch() {
+	g := &n.guards
+	for p := range g.lost {
+		if slices.Contains(n.load.Lost, p) {
+			continue
+		}
+		delete(g.lost, p)
+		h := hold
+		if last, ok := g.join[p]; ok && n.now-last.at < holdsNear*last.hold {
+			h = min(2*last.hold, longestHold)
+		}
+		g.join[p] = joined{n.now + h, h, n.now}
+	}
+	for _, p := range n.load.Lost {
+		if _, ok := g.lost[p]; !ok {
+			g.lost[p] = n.now
+		}
+	}
+}
+
+// closed reports whether a partition gets nothing now.
+func (g *guards) closed(p int32, now time.Duration) bool {
+	_, lost := g.lost[p]
+	return lost || now < g.join[p].until
+}
+
+// cut reports whether so many partitions went away at once that it must be the network.
+func (n *planning) cut() bool {
+	recent := 0
+	for _, since := range n.guards.lost {
+		if n.now-since < massLossIn || massLoss*len(n.guards.lost) > len(n.table.active) {
+			recent++
+		}
+	}
+	return massLoss*recent > len(n.table.active)
+}
+
+// once notes what holds for long no more than every minute.
+func (n *planning) once(what string, format string, args ...any) {
+	if last, ok := n.guards.told[what]; ok && n.now-last < time.Minute {
+		return
+	}
+	n.guards.told[what] = n.now
+	n.note(format, args...)
+}
+
+// backlog reports whether a partition cannot be left by ordered events now.
+func (n *planning) backlog(p int32, k Heavy) bool {
+	if _, lost := n.guards.lost[p]; !n.ordered() || !lost && (int(p) >= len(n.load.Backlog) || n.load.Backlog[p] <= backlogLimit) {
+		return false
+	}
+	n.once("lane_backlog", "lane_backlog: what is sealed for partition %d is not confirmed within %v, key %016x%016x stays", p, backlogLimit, k.Hi, k.Lo)
+	return true
+}
+
+// planWeights takes weight from a partition that has become slow while its load has not grown: no key is to blame.
+func (n *planning) planWeights() {
+	var known []time.Duration
+	for _, p := range n.table.active {
+		if int(p) < len(n.load.Ack) && n.load.Ack[p] > 0 {
+			known = append(known, n.load.Ack[p])
+		}
+	}
+	if len(known) < 3 {
+		return // nothing to compare with
+	}
+	slices.Sort(known)
+	median := float64(known[len(known)/2])
+	for _, p := range n.table.active {
+		if int(p) >= len(n.load.Ack) || n.load.Ack[p] == 0 {
+			continue
+		}
+		n.weigh(p, float64(n.load.Ack[p])/median)
+	}
+}
+
+// weigh looks at a partition that takes times as long as the middle one.
+func (n *planning) weigh(p int32, times float64) {
+	g, w := &n.guards, n.table.partitions[p].Weight
+	switch {
+	case times > slowAck && n.relative(p) < 1.2:
+		g.slow[p] = max(g.slow[p], 0) + 1
+	case times < slowAck/2:
+		g.slow[p] = min(g.slow[p], 0) - 1
+	default:
+		g.slow[p] = 0
+	}
+	if g.slow[p] >= slowTicks && w*weightStep >= leastWeight {
+		g.slow[p] = 0
+		n.change(Change{Kind: SetWeight, Partition: p, Weight: w * weightStep, Reason: "it confirms slowly and its load has not grown"})
+	}
+	if g.slow[p] <= -6*slowTicks && w < 1 {
+		g.slow[p] = 0
+		n.change(Change{Kind: SetWeight, Partition: p, Weight: min(1, w/weightStep), Reason: "it confirms as fast as the others"})
+	}
+}

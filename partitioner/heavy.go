@@ -1,0 +1,91 @@
+package partitioner
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// Heavy is what is known of one heavy key: bounds of its decayed weight.
+type Heavy struct {
+	Hi, Lo       uint64
+	Fast         float64 // lower bound, of the short memory
+	Lower, Upper float64 // of the long memory
+}
+
+// Report is what one sketch, or several together, know of the heavy keys.
+type Report struct {
+	Keys  []Heavy // the heaviest first
+	Floor float64 // the most that a key has which is not among Keys
+	Total float64 // weight of all keys, of the long memory
+}
+
+// Report returns the keys whose upper bound is at least share of everything, after a Tick.
+func (s *Sketch) Report(share float64) Report {
+	r := Report{Floor: s.Floor(), Total: s.total}
+	least := share * s.total
+	for i := range s.counters {
+		c := &s.counters[i]
+		if c.count < least {
+			r.Floor = max(r.Floor, c.count)
+			continue
+		}
+		r.Keys = append(r.Keys, Heavy{Hi: c.hi, Lo: c.lo, Fast: c.fast, Lower: max(0, c.count-c.err), Upper: c.count})
+	}
+	slices.SortFunc(r.Keys, heavier)
+	return r
+}
+
+func heavier(a, b Heavy) int {
+	return cmp.Or(cmp.Compare(b.Upper, a.Upper), cmp.Compare(a.Hi, b.Hi), cmp.Compare(a.Lo, b.Lo))
+}
+
+// MergeReports adds up what several sketches know. A key that one of them does not name may have its floor there; so the
+// error stays the share of everything that it is in each, however many they are and in whatever order they are merged.
+func MergeReports(all ...Report) Report {
+	var sum Report
+	keys := map[[2]uint64]*Heavy{}
+	for _, r := range all {
+		sum.Floor += r.Floor
+		sum.Total += r.Total
+		for _, k := range r.Keys {
+			id := [2]uint64{k.Hi, k.Lo}
+			if keys[id] == nil {
+				keys[id] = &Heavy{Hi: k.Hi, Lo: k.Lo}
+			}
+			m := keys[id]
+			m.Fast += k.Fast
+			m.Lower += k.Lower
+			m.Upper += k.Upper - r.Floor
+		}
+	}
+	for _, k := range keys {
+		k.Upper += sum.Floor
+		sum.Keys = append(sum.Keys, *k)
+	}
+	slices.SortFunc(sum.Keys, heavier)
+	return sum
+}
+
+// Rates returns the report with weights per second in place of decayed weights, for ticks of the length elapsed.
+func (r Report) Rates(elapsed time.Duration) Report {
+	fast := perSecond(elapsed, fastHalfLife)
+	slow := perSecond(elapsed, slowHalfLife) / decay(elapsed, slowHalfLife) // a tick decays what it has just counted too
+	out := Report{Floor: r.Floor * slow, Total: r.Total * slow, Keys: slices.Clone(r.Keys)}
+	for i := range out.Keys {
+		k := &out.Keys[i]
+		k.Fast, k.Lower, k.Upper = k.Fast*fast, k.Lower*slow, k.Upper*slow
+	}
+	return out
+}
+
+// decay is the share of a weight that is left after elapsed.
+func decay(elapsed, halfLife time.Duration) float64 {
+	return math.Exp2(-elapsed.Seconds() / halfLife.Seconds())
+}
+
+// perSecond turns a steady decayed weight into a rate.
+func perSecond(elapsed, halfLife time.Duration) float64 {
+	return (1 - decay(elapsed, halfLife)) / elapsed.Seconds()
+}

@@ -1,0 +1,251 @@
+package partitioner
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Ordering is what a stream promises about the order of the events of a key.
+type Ordering uint8
+
+// The orderings.
+const (
+	Strict    Ordering = iota // one order per key: keys are never split
+	BySource                  // one order per key and source: keys are split by source
+	Unordered                 // none: the events of a split key go to the least loaded of its partitions
+)
+
+// String returns the word used in settings.
+func (o Ordering) String() string { return [...]string{"strict", "source", "none"}[o] }
+
+// Settings is what a planner aims at. The zero value works: a fixed number of partitions, strict order.
+type Settings struct {
+	Ordering  Ordering
+	Target    float64 // weight a second that a partition is meant to take; 0: no such thing
+	Min, Max  int     // how many partitions are active, by the load and Target; Max 0: as many as there are
+	MaxFanout int     // the most partitions of one key; 0: all
+}
+
+// Load is what was measured in one tick, all gateways together. Weights are bytes and EventCost an event; rates are
+// weights a second.
+type Load struct {
+	Elapsed  time.Duration     // length of the tick
+	Heavy    Report            // rates of the heavy keys
+	Slots    []float64         // rate of each slot, without the split keys
+	Children map[int32]float64 // rate of each child slot
+	Backlog  []time.Duration   // how long each partition needs to confirm what is sealed for it; nil: nothing waits
+	Ack      []time.Duration   // how long each partition takes to confirm a frame; 0 or nil: not known
+	Lost     []int32           // partitions that cannot be reached
+}
+
+// Figures of the rules; where they are from is in docs/RATIONALE.md.
+const (
+	tau          = 0.2       // a key is too big from this share of a partition's capacity on
+	leastC       = 256 << 10 // weight a second below which a partition is never called busy
+	splitFast    = 2.0       // T, short memory
+	splitSlow    = 1.1       // T, long memory
+	ticksFast    = 2         // ticks in a row
+	ticksSlow    = 3
+	mergeBelow   = 0.5 // T
+	growBy       = 4   // times, in one tick
+	busy         = 0.5 // of C
+	unbalanced   = 1.1 // times the mean
+	roundStart   = 1.05
+	roundEnd     = 1.01
+	sigmas       = 3.0
+	hold         = 30 * time.Second
+	longestHold  = 30 * time.Minute
+	holdsNear    = 10 // a key that comes back within so many holds is held for longer
+	restOfSlot   = 60 * time.Second
+	ticksPerMove = 10 // ticks of the fast path between two of the slow path
+	peakHalfLife = 30 * time.Second
+	loadHalfLife = 10 * time.Second
+)
+
+// Planner decides how a table should change. It has no clock and does no I/O: the same calls give the same plans. It
+// is not safe for concurrent use. One that starts with a table in use knows what is in the table's ledger and learns
+// the rest within seconds.
+type Planner struct {
+	s      Settings
+	loads  loads
+	keys   map[[2]uint64]*keyState
+	rest   map[int32]time.Duration // slot -> when it may move again
+	ticks  int
+	round  round
+	size   elastic
+	guards guards
+}
+
+// keyState is what is remembered of a key from tick to tick.
+type keyState struct {
+	fast, slow int     // ticks in a row over the thresholds
+	peak       float64 // decayed peak of the upper bound
+	seen       bool    // in this tick
+}
+
+// NewPlanner returns a Planner.
+func NewPlanner(s Settings) *Planner {
+	return &Planner{s: s, keys: map[[2]uint64]*keyState{}, rest: map[int32]time.Duration{}, guards: newGuards()}
+}
+
+// planning is one call of Next.
+type planning struct {
+	*Planner
+	table *Table
+	load  Load
+	now   time.Duration
+	out   Plan
+	// of the smoothed loads, moves that are under way counted as done:
+	partition []float64 // weight a second
+	fixed     []float64 // of it, what the children of keys split by source bring: it stays whatever slots move
+	level     float64   // load for a weight of 1 when all is even
+	capacity  float64   // C
+	threshold float64   // T
+}
+
+// Next returns what should change in table after a tick with load; now is the time since the epoch of Unix. What it
+// plans it counts as done.
+func (p *Planner) Next(table *Table, load Load, now time.Duration) Plan {
+	if table.hash == Murmur2 {
+		return Plan{}
+	}
+	p.loads.add(table, &load)
+	n := &planning{Planner: p, table: table, load: load, now: now.Truncate(time.Millisecond)}
+	n.measure()
+	n.watch()
+	n.planKeys()
+	p.ticks++
+	if p.ticks%ticksPerMove == 0 {
+		n.planSize()
+		n.planWeights()
+		n.planMoves()
+	}
+	return n.out
+}
+
+// measure computes the loads under the table as it will be when all moves have ended.
+func (n *planning) measure() {
+	t := n.table
+	n.partition, n.fixed = make([]float64, len(t.partitions)), make([]float64, len(t.partitions))
+	for i, s := range t.slots {
+		n.partition[s.target] += n.loads.slot(int32(i))
+	}
+	for i := range t.splits.all {
+		s := &t.splits.all[i]
+		for _, c := range s.children {
+			l := n.loads.child(c.id)
+			n.partition[c.target] += l
+			if !s.Spread {
+				n.fixed[c.target] += l
+			}
+		}
+	}
+	total, weight := 0.0, 0.0
+	for _, l := range n.partition {
+		total += l
+	}
+	for _, id := range t.active {
+		weight += t.partitions[id].Weight
+	}
+	n.level = total / weight
+	n.capacity = max(total/float64(len(t.active)), n.s.Target, leastC)
+	n.threshold = tau * n.capacity
+}
+
+// relative is the load of partition p in relation to its fair share.
+func (n *planning) relative(p int32) float64 {
+	if n.level == 0 {
+		return 1
+	}
+	return n.partition[p] / (n.level * n.table.partitions[p].Weight)
+}
+
+func (n *planning) imbalance() float64 {
+	worst := 0.0
+	for _, p := range n.table.active {
+		worst = max(worst, n.relative(p))
+	}
+	return worst
+}
+
+func (n *planning) change(c Change) { n.out.Changes = append(n.out.Changes, c) }
+
+func (n *planning) note(format string, args ...any) {
+	n.out.Notes = append(n.out.Notes, fmt.Sprintf(format, args...))
+}
+
+// ordered reports whether a move has to wait for what is under way.
+func (n *planning) ordered() bool { return n.s.Ordering != Unordered }
+
+// loads are smoothed loads of slots and children: sums that fade, and the sum of the weights of the ticks in them, so
+// that an average is right from the first tick on.
+type loads struct {
+	slots         []float64
+	children      map[int32]float64
+	weight, twice float64 // sums of the weights and of their squares
+	noise         float64 // variance of a tick of a partition, in relation to its load; the same sum
+}
+
+// add takes a tick in.
+func (l *loads) add(t *Table, load *Load) {
+	if len(l.slots) != len(t.slots) {
+		*l = loads{slots: make([]float64, len(t.slots))}
+	}
+	fade := decay(load.Elapsed, loadHalfLife)
+	l.measureNoise(t, load, fade)
+	for i := range l.slots {
+		l.slots[i] *= fade
+		if i < len(load.Slots) {
+			l.slots[i] += load.Slots[i]
+		}
+	}
+	children := make(map[int32]float64, len(l.children))
+	for _, s := range t.splits.all {
+		for _, c := range s.children {
+			children[c.id] = l.children[c.id]*fade + load.Children[c.id]
+		}
+	}
+	l.children = children
+	l.weight, l.twice = l.weight*fade+1, l.twice*fade*fade+1
+}
+
+// measureNoise compares the tick with what was expected of it.
+func (l *loads) measureNoise(t *Table, load *Load, fade float64) {
+	l.noise *= fade
+	if l.weight == 0 {
+		return
+	}
+	off, all := make([]float64, len(t.partitions)), 0.0
+	for i, s := range t.slots {
+		expected := l.slots[i] / l.weight
+		off[s.owner] -= expected
+		all += expected
+		if i < len(load.Slots) {
+			off[s.owner] += load.Slots[i]
+		}
+	}
+	squares := 0.0
+	for _, d := range off {
+		squares += d * d
+	}
+	if all > 0 {
+		l.noise += squares / all
+	}
+}
+
+func (l *loads) slot(n int32) float64   { return l.slots[n] / max(l.weight, 1) }
+func (l *loads) child(id int32) float64 { return l.children[id] / max(l.weight, 1) }
+
+// sigma is the standard deviation of the smoothed load of a partition.
+func (l *loads) sigma(load float64) float64 {
+	return math.Sqrt(l.noise / max(l.weight, 1) * load * l.twice / max(l.weight*l.weight, 1))
+}
+
+// carry counts weight as moved between a slot and the children of a key: else the slot would look loaded by what has left.
+func (l *loads) carry(slot int32, rate float64, children ...int32) {
+	l.slots[slot] = max(0, l.slots[slot]-rate*l.weight)
+	for _, id := range children {
+		l.children[id] = rate / float64(len(children)) * l.weight
+	}
+}
