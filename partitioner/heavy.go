@@ -68,24 +68,21 @@ func MergeReports(all ...Report) Report {
 	return sum
 }
 
-// Rates returns the report with weights per second in place of decayed weights, for ticks of the length elapsed.
-func (r Report) Rates(elapsed time.Duration) Report {
-	fast := perSecond(elapsed, fastHalfLife)
-	slow := perSecond(elapsed, slowHalfLife) / decay(elapsed, slowHalfLife) // a tick decays what it has just counted too
-	out := Report{Floor: r.Floor * slow, Total: r.Total * slow, Keys: slices.Clone(r.Keys)}
-	for i := range out.Keys {
-		k := &out.Keys[i]
+// Rates is Report with weights per second in place of decayed weights. A sketch that is younger than its memory is long
+// divides by what it has seen, though by a second at least in the long one: else the noise of its first ticks looks
+// like heavy keys.
+func (s *Sketch) Rates(share float64) Report {
+	r := s.Report(share)
+	fast, slow := 1/max(s.fastTime, 1e-3), 1/max(s.slowTime, 1)
+	r.Floor, r.Total = r.Floor*slow, r.Total*slow
+	for i := range r.Keys {
+		k := &r.Keys[i]
 		k.Fast, k.Lower, k.Upper = k.Fast*fast, k.Lower*slow, k.Upper*slow
 	}
-	return out
+	return r
 }
 
 // decay is the share of a weight that is left after elapsed.
 func decay(elapsed, halfLife time.Duration) float64 {
 	return math.Exp2(-elapsed.Seconds() / halfLife.Seconds())
-}
-
-// perSecond turns a steady decayed weight into a rate.
-func perSecond(elapsed, halfLife time.Duration) float64 {
-	return (1 - decay(elapsed, halfLife)) / elapsed.Seconds()
 }

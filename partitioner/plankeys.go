@@ -79,7 +79,7 @@ func (n *planning) split(k Heavy, st *keyState, next int32, room int) int {
 	case n.backlog(at, k):
 		return 0
 	}
-	on := n.candidates(k, nil, rate, min(growBy, room))
+	on := n.candidates(nil, rate, min(growBy, room))
 	if len(on) < 2 {
 		return 0
 	}
@@ -116,7 +116,7 @@ func (n *planning) grow(s *split, k Heavy, next int32, room int) int {
 			return 0
 		}
 	}
-	more := n.candidates(k, s, rate, min((growBy-1)*d, room))
+	more := n.candidates(s, rate, min((growBy-1)*d, room))
 	if len(more) == 0 {
 		return 0
 	}
@@ -185,7 +185,7 @@ func (n *planning) ledger() *Ledger {
 }
 
 // candidates returns the partitions that a key of this rate gets besides those it has, at most most of them.
-func (n *planning) candidates(k Heavy, s *split, rate float64, most int) []int32 {
+func (n *planning) candidates(s *split, rate float64, most int) []int32 {
 	has := map[int32]bool{}
 	if s != nil {
 		for _, c := range s.children {
@@ -202,33 +202,48 @@ func (n *planning) candidates(k Heavy, s *split, rate float64, most int) []int32
 	if n.s.MaxFanout > 0 {
 		limit = min(limit, n.s.MaxFanout)
 	}
-	limit = min(limit, len(has)+most)
 	want := min(max(2, int(math.Ceil(rate/n.threshold))), limit)
 	if n.s.Ordering == Unordered {
+		limit = min(limit, len(has)+most)
+		want = min(want, limit)
 		if s != nil && want < limit && 2*want < 3*len(has) || want <= len(has) {
 			return nil // half as many again, or all, is worth a change
 		}
-		return n.rendezvous(k, free, want-len(has))
+		n.byFill(free, n.partition)
+		return free[:want-len(has)]
 	}
-	return n.emptiest(s, free, rate, want)
+	on := n.emptiest(s, free, rate, want)
+	now, had := 0, max(1, len(has)) // a key that is whole has one place
+	for d := had; d-len(has) <= min(len(on), most); d *= 2 {
+		now = max(0, d-len(has))
+	}
+	if now < 2-len(has) {
+		return nil
+	}
+	return n.reserve(on, now, rate)
 }
 
-// rendezvous returns the partitions a key wants most: a key that grows keeps those that it has.
-func (n *planning) rendezvous(k Heavy, free []int32, count int) []int32 {
-	as := int32(mix(k.Hi ^ k.Lo))
-	slices.SortFunc(free, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(score(as, b, n.table.partitions[b].Weight), score(as, a, n.table.partitions[a].Weight)), cmp.Compare(a, b))
+// reserve keeps the partitions behind the first now free for the same key: it grows onto them in the next ticks.
+func (n *planning) reserve(on []int32, now int, rate float64) []int32 {
+	for _, p := range on[now:] {
+		n.fixed[p] += rate / float64(len(on))
+	}
+	return on[:now]
+}
+
+// byFill sorts partitions, those first that have least of load for their weight, then least of everything.
+func (n *planning) byFill(all []int32, load []float64) {
+	slices.SortFunc(all, func(a, b int32) int {
+		wa, wb := n.table.partitions[a].Weight, n.table.partitions[b].Weight
+		return cmp.Or(cmp.Compare(load[a]/wa, load[b]/wb), cmp.Compare(n.partition[a]/wa, n.partition[b]/wb), cmp.Compare(a, b))
 	})
-	return free[:min(count, len(free))]
 }
 
 // emptiest returns partitions for the children of a key that is split by source: a power of two in all, on those that
 // have the fewest bytes that cannot move. Of the numbers of children up to want it takes the one that leaves the
 // fullest partition least full: more children are not better when they have to share partitions with others.
 func (n *planning) emptiest(s *split, free []int32, rate float64, want int) []int32 {
-	slices.SortFunc(free, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(n.fixed[a], n.fixed[b]), cmp.Compare(n.partition[a], n.partition[b]), cmp.Compare(a, b))
-	})
+	n.byFill(free, n.fixed)
 	has, others := 0, 0.0 // fullest of the partitions that it has, without the key itself
 	if s != nil {
 		has = len(s.children)

@@ -17,10 +17,12 @@ type round struct {
 // moves is one step of a round.
 type moves struct {
 	*planning
-	floor   []float64 // what a partition keeps whatever moves: its heaviest slot and what is fixed
+	floor   []float64 // what a partition keeps at least: the heaviest slot or child that it has
 	level   float64   // load for a weight of 1 when all is as even as the floors allow
-	byLoad  [][]int32 // slots of each partition that may move, the heaviest first; made when needed
+	byLoad  [][]unit  // of each partition what may move, the heaviest first; made when needed
 	pending map[int32]bool
+	goes    map[int32]int32    // where the children go that move now, + 1
+	changed map[[2]uint64]bool // keys that are split, grown or merged now
 }
 
 // planMoves moves slots from partitions that have too much.
@@ -34,10 +36,12 @@ func (n *planning) planMoves() {
 	case n.now < n.guards.frozen:
 		return
 	}
-	m := &moves{planning: n, byLoad: make([][]int32, len(n.table.partitions)), pending: map[int32]bool{}}
+	m := &moves{planning: n, byLoad: make([][]unit, len(n.table.partitions)), pending: map[int32]bool{},
+		goes: map[int32]int32{}, changed: map[[2]uint64]bool{}}
 	for _, c := range n.out.Changes { // a slot whose key has just been split or merged is settled first
 		if c.Kind == SplitKey || c.Kind == MergeKey || c.Kind == GrowKey {
 			m.pending[int32(c.Hi>>n.table.shift)] = true
+			m.changed[[2]uint64{c.Hi, c.Lo}] = true
 		}
 	}
 	n.forgive()
@@ -79,17 +83,23 @@ func (m *moves) spend(load float64) bool {
 	return true
 }
 
-// floors computes how even the load can become by moving slots.
+// floors computes how even the load can become by moves: a partition keeps at least the heaviest that it has.
 func (m *moves) floors() {
-	m.floor = slices.Clone(m.fixed)
-	heaviest := make([]float64, len(m.partition))
+	m.floor = make([]float64, len(m.partition))
 	for i, s := range m.table.slots {
-		heaviest[s.target] = max(heaviest[s.target], m.loads.slot(int32(i)))
+		m.floor[s.target] = max(m.floor[s.target], m.loads.slot(int32(i)))
+	}
+	for i := range m.table.splits.all {
+		s := &m.table.splits.all[i]
+		for _, c := range s.children {
+			if !s.Spread {
+				m.floor[c.target] = max(m.floor[c.target], m.loads.child(c.id))
+			}
+		}
 	}
 	total := 0.0
-	for p := range m.floor {
-		m.floor[p] += heaviest[p]
-		total += m.partition[p]
+	for _, l := range m.partition {
+		total += l
 	}
 	byFloor := slices.Clone(m.table.active)
 	weight := 0.0
@@ -152,7 +162,7 @@ func (m *moves) balance() {
 			break
 		}
 		fits := min(m.partition[from]-m.limit(from, 1), m.limit(to, roundEnd)-m.partition[to])
-		id := m.pick(from, fits)
+		id := m.pick(from, to, fits)
 		if id == noPartition {
 			stuck[from] = true
 			continue
@@ -170,7 +180,7 @@ func (m *moves) balance() {
 func (m *moves) fullest(but map[int32]bool) int32 {
 	worst, at := 0.0, noPartition
 	for _, p := range m.table.active {
-		if over := m.partition[p] - m.limit(p, roundEnd); over > worst && !but[p] && !m.backlog(p, Heavy{}) {
+		if over := m.partition[p] - m.limit(p, roundEnd) - m.loads.sigma(m.partition[p]); over > worst && !but[p] && !m.backlog(p, Heavy{}) {
 			worst, at = over, p
 		}
 	}
@@ -188,28 +198,50 @@ func (m *moves) emptiestTo() int32 {
 	return at
 }
 
-// pick is the heaviest slot of a partition that has at most load.
-func (m *moves) pick(from int32, load float64) int32 {
+// unit is what moves as one: a slot, or a child of a key that is split by source.
+type unit struct {
+	id   int32
+	load float64
+	key  *split // of a child
+}
+
+// pick is the heaviest unit of a partition that has at most load and may go to another one.
+func (m *moves) pick(from, to int32, load float64) int32 {
 	if m.byLoad[from] == nil {
 		m.byLoad[from] = m.movable(from)
 	}
-	for _, id := range m.byLoad[from] {
-		if l := m.loads.slot(id); l <= load && l > 0 && !m.pending[id] {
-			return id
+	for _, u := range m.byLoad[from] {
+		if u.load <= load && u.load > 0 && !m.pending[u.id] && (u.key == nil || m.alone(u.key, to)) {
+			return u.id
 		}
 	}
 	return noPartition
 }
 
-// movable are the slots of a partition that have not moved lately, the heaviest first.
-func (m *moves) movable(from int32) []int32 {
-	all := []int32{}
+// alone reports whether a key has no child on partition p.
+func (m *moves) alone(s *split, p int32) bool {
+	return !slices.ContainsFunc(s.children, func(c child) bool {
+		return int32(c.owner) == p || int32(c.target) == p || m.goes[c.id] == p+1
+	})
+}
+
+// movable are the units of a partition that have not moved lately, the heaviest first.
+func (m *moves) movable(from int32) []unit {
+	all := []unit{}
 	for i, s := range m.table.slots {
 		if id := int32(i); s.owner == s.target && int32(s.owner) == from && m.now >= m.rest[id] {
-			all = append(all, id)
+			all = append(all, unit{id: id, load: m.loads.slot(id)})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b int32) int { return cmp.Compare(m.loads.slot(b), m.loads.slot(a)) })
+	for i := range m.table.splits.all {
+		s := &m.table.splits.all[i]
+		for _, c := range s.children {
+			if !s.Spread && c.owner == c.target && int32(c.owner) == from && m.now >= m.rest[c.id] && !m.changed[[2]uint64{s.hi, s.lo}] {
+				all = append(all, unit{c.id, m.loads.child(c.id), s})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b unit) int { return cmp.Compare(b.load, a.load) })
 	return all
 }
 
@@ -225,7 +257,7 @@ func (m *moves) move(id, from, to int32, reason string) bool {
 		return false
 	}
 	m.change(Change{Kind: MoveSlot, Slot: id, Partition: from, To: to, Reason: reason})
-	m.pending[id] = true
+	m.pending[id], m.goes[id] = true, to+1
 	m.partition[from] -= load
 	m.partition[to] += load
 	m.Planner.rest[id] = m.now + restOfSlot

@@ -137,7 +137,7 @@ func (m *moves) emptyKey(s *split) {
 		taken[int32(c.owner)], taken[int32(c.target)] = true, true
 	}
 	for _, c := range s.children {
-		if m.table.partitions[c.target].State != Draining || c.owner != c.target || m.backlog(int32(c.owner), Heavy{}) {
+		if m.table.partitions[c.target].State != Draining || c.owner != c.target || m.changed[[2]uint64{s.hi, s.lo}] || m.backlog(int32(c.owner), Heavy{}) {
 			continue
 		}
 		best := noPartition

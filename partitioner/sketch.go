@@ -14,6 +14,8 @@ type Sketch struct {
 	heap     []ranked // of four children each; the least first
 	index    []int32  // open addressing from the hash on: position in counters + 1, 0 is free; at most a half full
 	total    float64
+	// seconds that the memories hold: they fade as the counts do
+	fastTime, slowTime float64
 }
 
 type counter struct {
@@ -179,6 +181,8 @@ func (s *Sketch) Tick(elapsed time.Duration) {
 		s.heap[i].count *= slow
 	}
 	s.total *= slow
+	s.fastTime = s.fastTime*fast + elapsed.Seconds()
+	s.slowTime = (s.slowTime + elapsed.Seconds()) * slow
 }
 
 // Total is the weight of everything, decayed as the counts are.

@@ -84,7 +84,7 @@ func TestSketchRatesOfASteadyKey(t *testing.T) {
 		}
 		s.Tick(tick)
 	}
-	k := s.Report(0).Rates(tick).Keys[0]
+	k := s.Rates(0).Keys[0]
 	for name, got := range map[string]float64{"fast": k.Fast, "lower": k.Lower, "upper": k.Upper} {
 		if math.Abs(got-10_000) > 10 {
 			t.Errorf("%s: %v a second, want 10000", name, got)
