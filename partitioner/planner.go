@@ -19,6 +19,16 @@ const (
 // String returns the word used in settings.
 func (o Ordering) String() string { return [...]string{"strict", "source", "none"}[o] }
 
+// ParseOrdering is the inverse of String.
+func ParseOrdering(s string) (o Ordering, ok bool) {
+	for o := range Unordered + 1 {
+		if o.String() == s {
+			return o, true
+		}
+	}
+	return Strict, false
+}
+
 // Settings is what a planner aims at. The zero value works: a fixed number of partitions, strict order.
 type Settings struct {
 	Ordering  Ordering

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/headgate-io/headgate/internal/simulate"
 )
 
 // progress is a line on a terminal that is written over; on anything else it shows nothing.
@@ -46,4 +48,14 @@ func (p *progress) clear() {
 		p.dirty = false
 		fmt.Fprint(p.w, "\r\x1b[K")
 	}
+}
+
+// share shows how far a simulation is and how even the load is so far.
+func (p *progress) share(done, all int, t *simulate.Tally, now time.Time) {
+	if p.w == nil || now.Sub(p.last) < progressEvery {
+		return
+	}
+	p.last, p.dirty = now, true
+	h := t.Result.Headgate
+	fmt.Fprintf(p.w, "\r\x1b[K%3d%%  max/mean %.3f  %d splits  %d moves", int64(done)*100/int64(max(all, 1)), t.Worst(), h.Splits, h.Moves)
 }

@@ -29,6 +29,7 @@ func newRootCommand(c clock) *cobra.Command {
 		newSendCommand(c),
 		newTailCommand(),
 		newExplainCommand(),
+		newSimulateCommand(c),
 		newPluginCommand(),
 		newStreamCommand(),
 		newSpoolCommand(),

@@ -38,6 +38,7 @@ var allowed = map[string][]string{
 	"internal/layers":    {},
 	"internal/openapi":   {"internal/problem"},
 	"internal/settings":  {},
+	"internal/simulate":  {"partitioner", "internal/jsonscan"},
 	"internal/wholefile": {},
 	"internal/window":    {"event"},
 	"internal/certs":     {"internal/wholefile"},

@@ -157,6 +157,14 @@ func outcome(load []float64, replication float64) Outcome {
 	return Outcome{worst * n / total, (worst - total/n) / total, replication}
 }
 
+// Worst is the max over mean of the last whole second.
+func (t *Tally) Worst() float64 {
+	if len(t.Seconds) == 0 {
+		return 1
+	}
+	return outcome(t.Seconds[len(t.Seconds)-1].Partitions, 0).MaxOverMean
+}
+
 // finish computes the result.
 func (t *Tally) finish(table *partitioner.Table) {
 	held, two, hottest, total := 0.0, 0.0, 0.0, 0.0
