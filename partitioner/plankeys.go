@@ -109,6 +109,9 @@ func (n *planning) bring(p int32, load float64) {
 func (n *planning) grow(s *split, k Heavy, next int32, room int) int {
 	d := len(s.children)
 	rate := max(k.Fast, k.Lower)
+	if n.s.Ordering == BySource && k.Fast <= splitFast*n.threshold*float64(d) && k.Lower <= growSlow*n.threshold*float64(d) {
+		return 0
+	}
 	slot := int32(s.hi >> n.table.shift)
 	for i := range s.children {
 		c := &s.children[i]
@@ -261,9 +264,6 @@ func (n *planning) emptiest(s *split, free []int32, rate float64, want int) []in
 	best, least := 0, math.Inf(1)
 	if has > 0 {
 		best, least = has, full(has)
-		if rate/float64(has) <= splitFast*n.threshold {
-			return nil
-		}
 	}
 	for d := max(2, 2*has); d <= 1<<(bits.Len(uint(max(1, want)))-1) && d-has <= len(free); d *= 2 {
 		if f := full(d); f < 0.98*least || f < 0.8*n.capacity {

@@ -11,18 +11,20 @@ import (
 type round struct {
 	on      bool
 	began   float64 // imbalance when it began
+	moved   int     // slots since
 	strikes int
 }
 
 // moves is one step of a round.
 type moves struct {
 	*planning
-	floor   []float64 // what a partition keeps at least: the heaviest slot or child that it has
-	level   float64   // load for a weight of 1 when all is as even as the floors allow
-	byLoad  [][]unit  // of each partition what may move, the heaviest first; made when needed
-	pending map[int32]bool
-	goes    map[int32]int32    // where the children go that move now, + 1
-	changed map[[2]uint64]bool // keys that are split, grown or merged now
+	floor                 []float64 // what a partition keeps at least: the heaviest slot or child that it has
+	level                 float64   // load for a weight of 1 when all is as even as the floors allow
+	byLoad                [][]unit  // of each partition what may move, the heaviest first; made when needed
+	pending               map[int32]bool
+	spentLoad, spentSlots float64
+	goes                  map[int32]int32    // where the children go that move now, + 1
+	changed               map[[2]uint64]bool // keys that are split, grown or merged now
 }
 
 // planMoves moves slots from partitions that have too much.
@@ -44,7 +46,7 @@ func (n *planning) planMoves() {
 			m.changed[[2]uint64{c.Hi, c.Lo}] = true
 		}
 	}
-	n.forgive()
+	m.spentLoad, m.spentSlots = n.forgiven()
 	m.floors()
 	if m.fill() || m.empty() || !m.wanted() {
 		return
@@ -52,34 +54,28 @@ func (n *planning) planMoves() {
 	m.balance()
 }
 
-// forgive lets time pass in the budget.
-func (n *planning) forgive() {
+// forgiven is the ledger's budget after the time that has passed. It is written down only when something is spent: a
+// table does not change because time passes.
+func (n *planning) forgiven() (load, slots float64) {
 	l := n.table.Ledger()
-	if l.Load == 0 && l.Slots == 0 {
-		return
-	}
-	left := max(0, (n.now-l.At).Seconds()) / budgetPeriod
-	own := n.ledger()
-	own.Load, own.Slots, own.At = max(0, l.Load-left*budgetLoad), max(0, l.Slots-left*budgetSlots), n.now
+	passed := max(0, (n.now-l.At).Seconds()) / budgetPeriod
+	return max(0, l.Load-passed*budgetLoad), max(0, l.Slots-passed*budgetSlots)
 }
 
 // spend takes a move of load out of the budget, if it is in it. What is bigger than the whole budget may move when
 // nothing else was spent, and uses it up.
 func (m *moves) spend(load float64) bool {
-	l := m.table.Ledger()
-	if m.out.Ledger != nil {
-		l = *m.out.Ledger
-	}
 	total := 0.0
 	for _, p := range m.partition {
 		total += p
 	}
 	share, slots := load/max(total, 1), 1/float64(len(m.table.slots))
-	if l.Slots+slots > budgetSlots+1e-12 || l.Load+share > budgetLoad && l.Load > 0 {
+	if m.spentSlots+slots > budgetSlots+1e-12 || m.spentLoad+share > budgetLoad && m.spentLoad > 0 {
 		return false
 	}
+	m.spentLoad, m.spentSlots = min(budgetLoad, m.spentLoad+share), min(budgetSlots, m.spentSlots+slots)
 	own := m.ledger()
-	own.Load, own.Slots, own.At = min(budgetLoad, l.Load+share), min(budgetSlots, l.Slots+slots), m.now
+	own.Load, own.Slots, own.At = m.spentLoad, m.spentSlots, m.now
 	return true
 }
 
@@ -129,7 +125,8 @@ func (m *moves) wanted() bool {
 	worst, over := 0.0, false
 	for _, p := range m.table.active {
 		worst = max(worst, m.partition[p]/max(1, m.limit(p, 1)))
-		over = over || m.partition[p] > m.limit(p, roundStart) && m.partition[p]-m.limit(p, 1) > sigmas*m.loads.sigma(m.partition[p])
+		over = over || m.partition[p] > busy*m.capacity && // else it hurts nobody
+			m.partition[p] > m.limit(p, roundStart) && m.partition[p]-m.limit(p, 1) > sigmas*m.loads.sigma(m.partition[p])
 	}
 	r := &m.round
 	if r.on {
@@ -139,9 +136,9 @@ func (m *moves) wanted() bool {
 	if !over {
 		return false
 	}
-	if r.began > 0 && worst > r.began-progress {
+	if r.moved > 0 && worst > r.began-progress {
 		r.strikes++
-	} else {
+	} else if r.moved > 0 {
 		r.strikes = 0
 	}
 	if r.strikes >= strikes {
@@ -149,7 +146,7 @@ func (m *moves) wanted() bool {
 		m.note("no_progress: %d rounds of moves left the fullest partition at %.3f of its share, nothing moves for %v", strikes, worst, freeze)
 		return false
 	}
-	r.on, r.began = true, worst
+	r.on, r.began, r.moved = true, worst, 0
 	return true
 }
 
@@ -158,11 +155,14 @@ func (m *moves) balance() {
 	before := len(m.out.Changes)
 	for stuck := map[int32]bool{}; ; {
 		from, to := m.fullest(stuck), m.emptiestTo()
-		if from == noPartition || to == noPartition {
+		if from == noPartition || to == noPartition || from == to {
 			break
 		}
-		fits := min(m.partition[from]-m.limit(from, 1), m.limit(to, roundEnd)-m.partition[to])
-		id := m.pick(from, to, fits)
+		over := m.partition[from] - m.limit(from, 1)
+		id := m.pick(from, to, min(over, m.limit(to, roundEnd)-m.partition[to]))
+		if id == noPartition { // slots are a sixty-fourth of a partition or so: they need not fit exactly
+			id = m.pick(from, to, min(over, m.limit(to, roundFit)-m.partition[to]))
+		}
 		if id == noPartition {
 			stuck[from] = true
 			continue
@@ -171,8 +171,10 @@ func (m *moves) balance() {
 			break
 		}
 	}
-	if len(m.out.Changes) == before {
-		m.round.on = m.table.ledger.Load > 0 // waits for the budget, or nothing helps
+	if moved := len(m.out.Changes) - before; moved > 0 {
+		m.round.moved += moved
+	} else if m.spentLoad == 0 {
+		m.round.on = false // it does not wait for the budget: nothing helps
 	}
 }
 

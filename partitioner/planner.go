@@ -3,6 +3,7 @@ package partitioner
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -57,12 +58,14 @@ const (
 	splitSlow    = 1.1       // T, long memory
 	ticksFast    = 2         // ticks in a row
 	ticksSlow    = 3
-	mergeBelow   = 0.5 // T
-	growBy       = 4   // times, in one tick
-	busy         = 0.5 // of C
-	unbalanced   = 1.1 // times the mean
+	mergeBelow   = 0.5  // T
+	growBy       = 4    // times, in one tick
+	growSlow     = 1.25 // T, each child, long memory
+	busy         = 0.5  // of C
+	unbalanced   = 1.1  // times the mean
 	roundStart   = 1.05
 	roundEnd     = 1.01
+	roundFit     = 1.025 // what a partition may have after it got a slot
 	sigmas       = 3.0
 	hold         = 30 * time.Second
 	longestHold  = 30 * time.Minute
@@ -129,9 +132,16 @@ func (p *Planner) Next(table *Table, load Load, now time.Duration) Plan {
 	if p.ticks%ticksPerMove == 0 {
 		n.planSize()
 		n.planWeights()
-		n.planMoves()
+		if !n.resized() {
+			n.planMoves()
+		}
 	}
 	return n.out
+}
+
+// resized reports whether other partitions take part, or otherwise, from now on: moves wait until that is in force.
+func (n *planning) resized() bool {
+	return slices.ContainsFunc(n.out.Changes, func(c Change) bool { return c.Kind >= AddPartition })
 }
 
 // measure computes the loads under the table as it will be when all moves have ended.
