@@ -8,7 +8,7 @@ LDFLAGS  = -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 GUEST    = examples/plugins/accesslog/accesslog.wasm
 FUZZTIME ?= 10s
 
-.PHONY: all build plugins demo run test test-race test-crash test-fairness test-hostile fuzz bench cross cases fmt clean
+.PHONY: all build plugins demo run test test-race test-crash test-fairness test-hostile fuzz bench bench-partitioner cross cases fmt clean
 
 all: build plugins
 
@@ -50,6 +50,11 @@ fuzz:             ## each fuzz target for FUZZTIME
 bench: all        ## CPU time, rate and memory beside a floor; CHECK=1 fails over a target, BENCH="..." passes flags on
 	go build -o bin/bench ./bench
 	./bin/bench $(if $(CHECK),-check) $(BENCH)
+
+bench-partitioner: ## every figure of the partitioner beside its target; EVENTS=n a run, CHECK=1 fails over a target
+	go run ./internal/simulate/table -events $(or $(EVENTS),10000000) $(if $(CHECK),-check)
+	HEADGATE_PARTITIONER=1 go test -count=1 -v -timeout 30m -run 'HalfASecond|Oscillation|Stationary|UniqueKeys' ./partitioner
+	go test -run '^$$' -bench 'Assign|Lookup|Sketch' ./partitioner
 
 cross:            ## builds for all platforms
 	for os in linux darwin; do for arch in amd64 arm64; do \

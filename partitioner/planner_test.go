@@ -14,7 +14,7 @@ import (
 // full reports whether the long runs are wanted (make bench-partitioner).
 func full() bool { return os.Getenv("HEADGATE_PARTITIONER") != "" }
 
-func TestK05HotKeyIsSplitWithinHalfASecond(t *testing.T) {
+func TestHotKeyIsSplitWithinHalfASecond(t *testing.T) {
 	var took []time.Duration
 	for n := range 20 {
 		w := warm(t, BySource, 16)

@@ -1,6 +1,7 @@
 package partitioner
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
@@ -90,5 +91,35 @@ func TestSpreadKeyGoesToTheLeastLoadedOfItsOwn(t *testing.T) {
 	}
 	if got := table.LookupLeast(8, 8, 3, load); got != table.Lookup(8, 8, 3) {
 		t.Errorf("a key that is whole went to %+v", got)
+	}
+}
+
+// One decision an event, and it is about nothing but where the event goes.
+func TestK06SplitChangesNothingElseOfAnEvent(t *testing.T) {
+	table := newTable(t, Equal(8))
+	hi, lo := Hash(secret, []byte("hot"))
+	split := must(t)(table.Split(hi, lo, []int32{3, 1}))
+	batch := func() *event.Batch {
+		b := keyed("hot", "cold", "hot")
+		b.Producer = []byte("sensor 7")
+		for i := range b.Events {
+			e := &b.Events[i]
+			e.Data, e.ID = []byte(`{"Headgate-Slot":5,"partition":9}`), []byte("id")
+			e.Attrs = []event.Attr{{Name: []byte("headgate-partition"), Value: []byte("9")}, {Name: []byte("child"), Value: []byte("1")}}
+		}
+		return b
+	}
+	whole, parted := batch(), batch()
+	New(table).Assign(whole, nil)
+	New(split).Assign(parted, nil)
+	for i := range whole.Events {
+		was, is := whole.Events[i], parted.Events[i]
+		if i != 1 && (is.Child < int32(table.Slots()) || is.Slot != was.Slot || is.Hash != was.Hash) {
+			t.Errorf("event %d: %+v, was %+v", i, is, was)
+		}
+		is.Child, is.Partition, is.Epoch = was.Child, was.Partition, was.Epoch
+		if !reflect.DeepEqual(was, is) {
+			t.Errorf("event %d: %+v became %+v", i, was, is)
+		}
 	}
 }

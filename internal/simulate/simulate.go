@@ -62,6 +62,7 @@ type gateway struct {
 	load   []float64 // what it has sent to each partition, for the choice among the children of a key
 	two    []float64 // the same for the choice of two
 	turn   uint64
+	sent   float64 // in this tick
 }
 
 // Run simulates, until it is done or ctx ends.
@@ -110,7 +111,7 @@ func newSimulation(c Config, keys []string) (*simulation, error) {
 		s.sources = append(s.sources, lo)
 	}
 	for range max(1, c.Gateways) {
-		s.gateways = append(s.gateways, gateway{partitioner.NewSketch(partitioner.DefaultCounters), make([]float64, c.Partitions), make([]float64, c.Partitions), 0})
+		s.gateways = append(s.gateways, gateway{partitioner.NewSketch(partitioner.DefaultCounters), make([]float64, c.Partitions), make([]float64, c.Partitions), 0, 0})
 	}
 	c.Settings.Ordering = c.Ordering
 	s.table, s.planner = table, partitioner.NewPlanner(c.Settings)
@@ -134,6 +135,7 @@ func (s *simulation) route(e Event) {
 		g.load = append(g.load, 0)
 	}
 	g.load[at.Partition] += e.Weight
+	g.sent += e.Weight
 	g.sketch.Add(k.hi, k.lo, e.Weight)
 	if at.Child < 0 {
 		s.slots[at.Slot] += e.Weight
@@ -168,6 +170,8 @@ func (s *simulation) plan(now time.Duration) error {
 	for i := range s.gateways {
 		g := &s.gateways[i]
 		g.sketch.Tick(Tick)
+		partitioner.Forget(g.load, g.sent/float64(len(g.load))) // what each gets in a tick, on average
+		g.sent = 0
 		reports[i] = g.sketch.Rates(0.05 / float64(s.c.Partitions))
 	}
 	load.Heavy = partitioner.MergeReports(reports...)
