@@ -2,6 +2,7 @@ package spool
 
 import (
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 )
@@ -20,7 +21,9 @@ type Space struct {
 // NewSpace returns a space of so many bytes (0: no limit), of which the disk keeps a reserve free; free says how many it
 // has (nil: not asked).
 func NewSpace(limit, reserve int64, free func() (int64, error)) *Space {
-	return &Space{limit: limit, reserve: reserve, free: free}
+	p := &Space{limit: limit, reserve: reserve, free: free}
+	p.left.Store(math.MaxInt64) // until somebody has asked
+	return p
 }
 
 // Limit returns how many bytes there may be, 0 for no limit.
