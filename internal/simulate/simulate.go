@@ -170,7 +170,7 @@ func (s *simulation) plan(now time.Duration) error {
 	for i := range s.gateways {
 		g := &s.gateways[i]
 		g.sketch.Tick(Tick)
-		partitioner.Forget(g.load, g.sent/float64(len(g.load))) // what each gets in a tick, on average
+		partitioner.Forget(g.load, 20*g.sent/float64(len(g.load))) // what each gets in 2 s, on average
 		g.sent = 0
 		reports[i] = g.sketch.Rates(0.05 / float64(s.c.Partitions))
 	}
