@@ -136,11 +136,19 @@ func (g *Gateway) announce() error {
 		if g.tokens != nil {
 			with = " (with a token: --token file:PATH)"
 		}
-		fmt.Fprintf(g.deps.Out, "try%[3]s:\n  echo '{\"hello\":\"world\"}' | headgate send --stream demo --url %[1]s -\n"+
-			"  headgate tail --stream demo --from start --admin-url http://%[2]s\n"+
-			"  curl http://%[2]s/readyz?verbose\n", url, doc.Admin, with)
+		fmt.Fprintf(g.deps.Out, "try%[3]s:\n  echo '{\"hello\":\"world\"}' | headgate send --stream %[4]s --url %[1]s -\n"+
+			"  headgate tail --stream %[4]s --from start --admin-url http://%[2]s\n"+
+			"  curl http://%[2]s/readyz?verbose\n", url, doc.Admin, with, g.cfg.firstStream())
 	}
 	return nil
+}
+
+// firstStream is one that takes events: the first by name, or demo, which is made on first use.
+func (c *Config) firstStream() string {
+	for _, name := range slices.Sorted(maps.Keys(c.Streams)) {
+		return name
+	}
+	return "demo"
 }
 
 // listen opens both sockets.

@@ -16,9 +16,11 @@ type batch struct {
 	starts []int // of the events in body
 	lines  []int // of the events in the file, from 1; nil when it has no lines
 	first  int   // number of the first event in the file, from 1
+	picked []int // numbers of all events in the file, where some of a batch were picked out of it
 
 	prefixed bool // each event has its length in front
 	array    bool // the events are the elements of a JSON array
+	whole    bool // the file as it is, whatever events are in it
 }
 
 // event returns the data of event i, without line end or length.
@@ -38,6 +40,52 @@ func (b *batch) event(i int) []byte {
 		return bytes.TrimSuffix(bytes.TrimSuffix(data, []byte("\n")), []byte("\r"))
 	}
 	return data
+}
+
+// framed returns event i as it stands in a file of its kind: with its line end or its length.
+func (b *batch) framed(i int) []byte {
+	data := b.event(i)
+	if b.prefixed {
+		return append(binary.AppendUvarint(nil, uint64(len(data))), data...)
+	}
+	return append(data[:len(data):len(data)], '\n')
+}
+
+// pick returns a batch of the given events of b, in order.
+func (b *batch) pick(events []int) *batch {
+	if len(b.starts) == 1 {
+		return b
+	}
+	p := &batch{first: b.first, prefixed: b.prefixed, array: b.array}
+	for n, i := range events {
+		switch {
+		case b.array && n == 0:
+			p.body = append(p.body, '[')
+		case b.array:
+			p.body = append(p.body, ',')
+		}
+		p.starts, p.picked = append(p.starts, len(p.body)), append(p.picked, b.number(i))
+		if b.array {
+			p.body = append(p.body, b.event(i)...)
+		} else {
+			p.body = append(p.body, b.framed(i)...)
+		}
+		if b.lines != nil {
+			p.lines = append(p.lines, b.lines[i])
+		}
+	}
+	if b.array {
+		p.body = append(p.body, ']')
+	}
+	return p
+}
+
+// number returns which event of the file event i is, from 1.
+func (b *batch) number(i int) int {
+	if i < len(b.picked) {
+		return b.picked[i]
+	}
+	return b.first + i
 }
 
 // batches cuts a file into requests; next ends with io.EOF. A batch that comes with another error holds what was read
@@ -188,6 +236,6 @@ func (c *whole) next() (*batch, error) {
 	if err != nil {
 		return b, err
 	}
-	b.body, b.starts = body, append(b.starts, 0)
+	b.body, b.starts, b.whole = body, append(b.starts, 0), true
 	return b, nil
 }

@@ -15,7 +15,7 @@ func newCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check --config FILE",
 		Short: "Validate a configuration: ok, or each error with its path",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			src.Environ = os.Environ()
 			_, warnings, err := gateway.Load(src)

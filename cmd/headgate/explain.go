@@ -47,7 +47,7 @@ func newExplainCommand() *cobra.Command {
 			return err
 		}
 		defer file.Close()
-		e := &explainer{to: to, options: o, file: args[0], out: bufio.NewWriter(cmd.OutOrStdout())}
+		e := &explainer{to: to, options: o, file: shownName(args[0]), out: bufio.NewWriter(cmd.OutOrStdout())}
 		ctx, stop := interruptible(cmd.Context())
 		defer stop()
 		return e.explainAll(func(b *batch) (answer trialAnswer, err error) {

@@ -12,8 +12,8 @@ func TestExplainPrintsALineForEachEvent(t *testing.T) {
 		`{"index":2,"verdict":"accepted","partition":0}],"events_truncated":true}`}
 	s := scripted(t, one, two, one)
 	r := command(t, "{}\n\n{}\n", "explain", "--stream", "s", "--key", "k", "-").expect(t, 0)
-	want := "-:1: accepted, id \"i\", key \"a\\\"b\" from json /k, hash 00ab, slot 7, partition 3\n" +
-		"-:3: rejected by key: key_not_scalar: the key is an object\n"
+	want := "stdin:1: accepted, id \"i\", key \"a\\\"b\" from json /k, hash 00ab, slot 7, partition 3\n" +
+		"stdin:3: rejected by key: key_not_scalar: the key is an object\n"
 	if r.out != want {
 		t.Errorf("got  %s\nwant %s", r.out, want)
 	}

@@ -14,7 +14,7 @@ import (
 
 func newPluginListCommand(at *address) *cobra.Command {
 	var output string
-	cmd := &cobra.Command{Use: "list", Short: "List the plugins with their newest version", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "list", Short: "List the plugins with their newest version", Args: noArguments}
 	outputFlag(cmd, &output, "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := checkOutput(output, "text", "json"); err != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"os"
 	"strings"
@@ -29,6 +30,7 @@ type remote struct {
 // address is the flags for a listener's URL, the token it wants, and how it is trusted under https.
 type address struct {
 	flag, url, token, ca string
+	example              string
 	cmd                  *cobra.Command // whose flags they are
 }
 
@@ -45,7 +47,7 @@ func adminFlag(cmd *cobra.Command) *address {
 }
 
 func urlFlag(cmd *cobra.Command, name, variable, otherwise string) *address {
-	a := &address{flag: "--" + name, cmd: cmd}
+	a := &address{flag: "--" + name, cmd: cmd, example: otherwise}
 	if v := os.Getenv(variable); v != "" {
 		otherwise = v
 	}
@@ -62,7 +64,7 @@ func (a *address) dial() (*remote, error) {
 	}
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, usagef("%s %q is no URL; it looks like http://127.0.0.1:9090", a.flag, a.url)
+		return nil, usagef("%s %q is no URL of a gateway; it looks like %s", a.flag, a.url, a.example)
 	}
 	token, err := resolveToken(a.token)
 	if err != nil {
@@ -124,23 +126,17 @@ func (r *remote) send(ctx context.Context, c call) (*http.Response, error) {
 	if c.mediaType != "" {
 		req.Header.Set("Content-Type", c.mediaType)
 	}
-	resp, err := r.http.Do(req)
+	connected := false
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }}
+	resp, err := r.http.Do(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
 	if err != nil {
-		return nil, r.unreachable(err)
+		return nil, r.unreachable(err, connected)
 	}
 	if resp.StatusCode/100 == 2 {
 		return resp, nil
 	}
 	defer resp.Body.Close()
 	return nil, refusal(resp)
-}
-
-// unreachable says what to do about a request that got no answer.
-func (r *remote) unreachable(err error) error {
-	if ue, ok := errors.AsType[*url.Error](err); ok {
-		err = ue.Err
-	}
-	return fmt.Errorf("cannot reach the gateway at %s: %w; is it running? (headgate serve, or give %s)", r.base, err, r.flag)
 }
 
 // errForeign is an answer that no Headgate gives.

@@ -18,7 +18,7 @@ type outcome struct {
 
 // judge decides from the error of one attempt.
 func judge(err error, now time.Time) outcome {
-	if errors.Is(err, errForeign) {
+	if errors.Is(err, errForeign) || errors.Is(err, errHandshake) {
 		return outcome{}
 	}
 	refused, ok := errors.AsType[*refusedError](err)

@@ -36,6 +36,7 @@ func newRootCommand(c clock) *cobra.Command {
 		newVersionCommand(),
 		newCompileCommand(),
 	)
+	root.SetHelpCommand(newHelpCommand())
 	markWork(root)
 	return root
 }

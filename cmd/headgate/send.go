@@ -18,6 +18,7 @@ import (
 // sendOptions are the flags of send.
 type sendOptions struct {
 	stream, ack, mediaType string
+	rejected               string
 	batch                  int
 	rate                   float64
 	timeout                time.Duration
@@ -44,7 +45,8 @@ func newSendCommand(c clock) *cobra.Command {
 	cmd.Flags().StringVar(&o.mediaType, "type", ndjson, "media type of the file")
 	cmd.Flags().IntVar(&o.batch, "batch", 500, "most events in a request")
 	cmd.Flags().Float64Var(&o.rate, "rate", 0, "most events a second, on average (0: as fast as it goes)")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", time.Minute, "how long a request is tried again")
+	durationFlag(cmd, &o.timeout, "timeout", time.Minute, "how long a request, and what of it can be taken later, is tried again")
+	cmd.Flags().StringVar(&o.rejected, "rejected", "", "file for the rejected events, which can be sent like the one they come from")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := o.check(); err != nil {
 			return err
@@ -58,9 +60,14 @@ func newSendCommand(c clock) *cobra.Command {
 			return err
 		}
 		defer file.Close()
-		s := &sender{name: rand.Text(), to: to, clock: c, options: o, file: args[0], stderr: cmd.ErrOrStderr()}
-		if s.file == "-" {
-			s.file = "stdin"
+		s := &sender{name: rand.Text(), to: to, clock: c, options: o, file: shownName(args[0]), stderr: cmd.ErrOrStderr()}
+		if o.rejected != "" {
+			f, err := createBeside(o.rejected, file)
+			if err != nil {
+				return usageError(fmt.Errorf("--rejected: %w", err))
+			}
+			defer f.Close()
+			s.rejected = f
 		}
 		s.progress = newProgress(s.stderr, size, c.now())
 		ctx, stop := interruptible(cmd.Context())
@@ -110,6 +117,26 @@ func openInput(name string, stdin io.Reader) (file io.ReadCloser, size int64, er
 		return nil, 0, errors.Join(usageError(err), f.Close())
 	}
 	return f, st.Size(), nil
+}
+
+// shownName is what places in a file are said of.
+func shownName(file string) string {
+	if file == "-" {
+		return "stdin"
+	}
+	return file
+}
+
+// createBeside makes a file, or empties it, unless it is the one that is read.
+func createBeside(name string, read io.Reader) (*os.File, error) {
+	if f, ok := read.(*os.File); ok {
+		mine, err := f.Stat()
+		other, errOther := os.Stat(name)
+		if err == nil && errOther == nil && os.SameFile(mine, other) {
+			return nil, fmt.Errorf("%s is the file that is sent", name)
+		}
+	}
+	return os.Create(name)
 }
 
 // summary is the last line of send. The five counts add up to Sent.

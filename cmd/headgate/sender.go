@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -19,8 +20,10 @@ type sender struct {
 	name     string // of this run, which nobody else has: with the number of its first event it is the key of a request
 	stderr   io.Writer
 	progress *progress
+	rejected io.Writer // of --rejected; nil: none
 
 	total       summary
+	unnamed     int  // rejected events of which it is not known which they are
 	shown       int  // rejected events that were printed
 	undelivered int  // events that are durable but not delivered, as was asked
 	warned      bool // of a possible duplicate
@@ -35,6 +38,9 @@ type answer struct {
 	Duplicates   int          `json:"duplicates"`
 	DeadLettered int          `json:"deadlettered"`
 	Errors       []eventError `json:"errors"`
+	Truncated    bool         `json:"errors_truncated"` // more were rejected than Errors has
+
+	after time.Duration // Retry-After
 }
 
 type eventError struct {
@@ -42,6 +48,8 @@ type eventError struct {
 	Offset int    `json:"offset"`
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
+
+	Retryable bool `json:"retryable"` // the same event can be taken later
 }
 
 func (a *answer) events() int {
@@ -57,7 +65,7 @@ func (s *sender) sendAll(ctx context.Context, source batches) error {
 		b, err := source.next()
 		if b != nil && len(b.starts) > 0 {
 			if failure := s.sendBatch(ctx, b); failure != nil {
-				return fmt.Errorf("stopped before %s: %w", s.place(b, 0), failure)
+				return failure
 			}
 		}
 		if err == io.EOF {
@@ -87,73 +95,169 @@ func (s *sender) verdict() error {
 			rejected = fmt.Errorf("%w; only %d are shown", rejected, s.shown)
 		}
 	}
+	if s.unnamed > 0 && s.rejected != nil {
+		rejected = fmt.Errorf("%w; %d of them are not in the file of --rejected: the gateway names only so many of a request (give a smaller --batch), and a file that is sent whole has no parts", rejected, s.unnamed)
+	}
 	return errors.Join(late, rejected)
 }
 
-// sendBatch sends b, again and again while that can help and the time allows.
+// sendBatch sends b, and again what of it can be taken later, while the time allows.
 func (s *sender) sendBatch(ctx context.Context, b *batch) error {
-	deadline := s.clock.now().Add(s.options.timeout)
-	for n := 0; ; n++ {
-		a, err := s.post(ctx, b, deadline)
-		if err == nil {
+	t := &tries{start: s.clock.now(), key: fmt.Sprintf("%s-%d", s.name, b.first)}
+	for round := 1; ; round++ {
+		a, err := s.tryOn(ctx, b, t)
+		if err != nil {
+			return fmt.Errorf("stopped before %s: %w", s.place(b, 0), err)
+		}
+		if b.lines != nil && a.events() != len(b.lines) {
+			return fmt.Errorf("stopped before %s: %w: it answered for %d of %d events", s.place(b, 0), errForeign, a.events(), len(b.lines))
+		}
+		later, left := a.later(), s.left(t)
+		if len(later) == 0 || left <= 0 || a.events() != len(b.starts) {
 			return s.count(b, a)
 		}
-		if ctx.Err() != nil {
-			return errors.New("interrupted; the request in progress may be stored")
+		again := b.pick(later)
+		if err := s.count(b, a.without(len(later))); err != nil {
+			return err
 		}
+		n := round - 1
+		if a.after > 0 {
+			n = 0 // the gateway knows when
+		}
+		if s.clock.pause(ctx, min(left, backoff(n, outcome{after: a.after}, s.clock.random()))) != nil {
+			return fmt.Errorf("stopped before %s: interrupted", s.place(again, 0))
+		}
+		b, t.key = again, fmt.Sprintf("%s-%d-%d", s.name, b.first, round)
+	}
+}
+
+// tries are the attempts to send one batch.
+type tries struct {
+	start    time.Time
+	key      string // the Idempotency-Key
+	n        int    // that failed
+	answered error  // the last answer of the gateway
+}
+
+// left is how much of the time to try again is left.
+func (s *sender) left(t *tries) time.Duration {
+	return t.start.Add(s.options.timeout).Sub(s.clock.now())
+}
+
+// tryOn sends b until it is answered for. The last attempt is made when the time is up.
+func (s *sender) tryOn(ctx context.Context, b *batch, t *tries) (answer, error) {
+	for n := 0; ; n++ {
+		a, err := s.post(ctx, b, t)
+		if err == nil {
+			return a, nil
+		}
+		if ctx.Err() != nil {
+			return a, errors.New("interrupted; the request in progress may be stored")
+		}
+		t.n++
 		now := s.clock.now()
 		o := judge(err, now)
 		if o.durable {
 			s.undelivered += len(b.starts)
-			return s.count(b, answer{Accepted: len(b.starts)})
+			return answer{Accepted: len(b.starts)}, nil
 		}
 		if !o.retry {
-			return err
+			return a, err
 		}
-		wait := backoff(n, o, s.clock.random())
-		if now.Add(wait).After(deadline) {
-			return fmt.Errorf("given up after %v of trying again: %w", s.options.timeout, err)
+		if _, ok := errors.AsType[*refusedError](err); ok {
+			t.answered = err
+		}
+		left := s.left(t)
+		if left <= 0 {
+			return a, t.givenUp(err, now)
 		}
 		s.sayRetry(err, o)
-		if err := s.clock.pause(ctx, wait); err != nil {
-			return errors.New("interrupted")
+		if err := s.clock.pause(ctx, min(left, backoff(n, o, s.clock.random()))); err != nil {
+			return a, errors.New("interrupted")
 		}
 	}
+}
+
+// givenUp says how long was tried, and what the gateway answered at all.
+func (t *tries) givenUp(err error, now time.Time) error {
+	if _, ok := errors.AsType[*refusedError](err); !ok && t.answered != nil {
+		err = fmt.Errorf("%w; its last answer was: %w", err, t.answered)
+	}
+	return fmt.Errorf("given up after %v and %d attempts: %w", now.Sub(t.start).Round(time.Millisecond), t.n, err)
+}
+
+// later returns the rejected events that the gateway may take later, by index.
+func (a *answer) later() (events []int) {
+	if a.Truncated || len(a.Errors) != a.Rejected {
+		return nil
+	}
+	for _, e := range a.Errors {
+		if e.Retryable {
+			events = append(events, e.Index)
+		}
+	}
+	return events
+}
+
+// without returns a without the rejected events that can be taken later, of which there are n.
+func (a *answer) without(n int) answer {
+	rest := *a
+	rest.Rejected -= n
+	rest.Errors = slices.DeleteFunc(slices.Clone(a.Errors), func(e eventError) bool { return e.Retryable })
+	return rest
 }
 
 // post is one attempt. An answer in which all events are rejected has a status of failure and counts all the same.
-func (s *sender) post(ctx context.Context, b *batch, deadline time.Time) (a answer, err error) {
-	ctx, cancel := context.WithTimeout(ctx, max(deadline.Sub(s.clock.now()), time.Second))
+func (s *sender) post(ctx context.Context, b *batch, t *tries) (a answer, err error) {
+	ctx, cancel := context.WithTimeout(ctx, max(s.left(t), time.Second))
 	defer cancel()
 	c := call{method: http.MethodPost, path: s.options.path(), mediaType: s.options.mediaType, body: b.body,
-		header: http.Header{"Idempotency-Key": {fmt.Sprintf("%s-%d", s.name, b.first)}}}
-	_, err = s.to.do(ctx, c, &a)
+		header: http.Header{"Idempotency-Key": {t.key}}}
+	header, err := s.to.do(ctx, c, &a)
 	if refused, ok := errors.AsType[*refusedError](err); ok {
-		if json.Unmarshal(refused.body, &a) == nil && a.Rejected > 0 && !refused.doc.Retryable {
-			return a, nil
+		header = refused.header
+		if json.Unmarshal(refused.body, &a) == nil && a.Rejected > 0 && (!refused.doc.Retryable || len(a.later()) > 0) {
+			err = nil
 		}
 	}
+	a.after = retryAfter(header, s.clock.now())
 	return a, err
 }
 
-// count adds an answer up and prints the first rejected events.
+// count adds an answer up, prints the first rejected events and saves all that are named.
 func (s *sender) count(b *batch, a answer) error {
-	if b.lines != nil && a.events() != len(b.lines) {
-		return fmt.Errorf("%w: it answered for %d of %d events", errForeign, a.events(), len(b.lines))
-	}
 	s.total.Sent += a.events()
 	s.total.Accepted += a.Accepted
 	s.total.Filtered += a.Filtered
 	s.total.Rejected += a.Rejected
 	s.total.Duplicates += a.Duplicates
 	s.total.DeadLettered += a.DeadLettered
+	s.unnamed += a.Rejected - len(a.Errors)
 	for _, e := range a.Errors {
+		if err := s.save(b, e.Index); err != nil {
+			return err
+		}
 		if s.shown == maxShown {
-			break
+			continue
 		}
 		s.shown++
 		s.progress.clear()
 		fmt.Fprintf(s.stderr, "%s: %s: %s\n", s.place(b, e.Index), e.Code, e.Detail)
+	}
+	return nil
+}
+
+// save writes a rejected event to the file of --rejected, which can be sent like the one it comes from.
+func (s *sender) save(b *batch, i int) error {
+	if s.rejected == nil {
+		return nil
+	}
+	if b.whole || i >= len(b.starts) {
+		s.unnamed++
+		return nil
+	}
+	if _, err := s.rejected.Write(b.framed(i)); err != nil {
+		return fmt.Errorf("--rejected: %w", err)
 	}
 	return nil
 }
@@ -166,7 +270,7 @@ func (s *sender) place(b *batch, i int) string {
 	if i < len(b.lines) {
 		return fmt.Sprintf("%s:%d", s.file, b.lines[i])
 	}
-	return fmt.Sprintf("%s: event %d", s.file, b.first+i)
+	return fmt.Sprintf("%s: event %d", s.file, b.number(i))
 }
 
 // sayRetry tells once that something is tried again, and once that this may store events twice.

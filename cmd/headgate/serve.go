@@ -25,7 +25,7 @@ func newServeCommand() *cobra.Command {
 		Long: "Run the gateway. Without any configuration it keeps its data in ./headgate-data, takes events on\n" +
 			"127.0.0.1:8080 and answers the admin API on 127.0.0.1:9090. SIGTERM drains and stops; a second one stops at once.\n" +
 			"Settings: flags win over HEADGATE_... in the environment, that over the file, that over the defaults.",
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			src.Environ = os.Environ()
 			if data != "" {

@@ -11,7 +11,7 @@ import (
 
 func newStreamListCommand(at *address) *cobra.Command {
 	var output string
-	cmd := &cobra.Command{Use: "list", Short: "List the streams", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "list", Short: "List the streams", Args: noArguments}
 	outputFlag(cmd, &output, "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := checkOutput(output, "text", "json"); err != nil {

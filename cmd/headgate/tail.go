@@ -25,14 +25,14 @@ func newTailCommand() *cobra.Command {
 			"partition, number, slot, key, id and time; frames copies the stored frames as they are (-n ends after the frames\n" +
 			"in which that event is).",
 		Example: "  headgate tail --stream web --from start --wait 1s -o json\n  headgate tail --stream web -o frames --from start --wait 1s | zstd -dc",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 	}
 	at := adminFlag(cmd)
 	streamFlag(cmd, &o.stream)
 	cmd.Flags().StringVar(&o.from, "from", "now", "start, now, or the number of an event in its lane")
 	cmd.Flags().IntVarP(&o.count, "events", "n", 0, "end after so many events (0: never)")
 	cmd.Flags().IntVar(&o.partition, "partition", -1, "only this partition (-1: all)")
-	cmd.Flags().DurationVar(&o.wait, "wait", 0, "end when nothing new came for so long (0: never)")
+	durationFlag(cmd, &o.wait, "wait", 0, "end when nothing new came for so long (0: never)")
 	outputFlag(cmd, &o.output, "data", "json", "frames")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := o.check(); err != nil {
