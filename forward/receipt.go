@@ -70,7 +70,7 @@ func (r *Receipt) Wait(ctx context.Context, level event.Level) error {
 		return notDelivered("the backend did not confirm in time")
 	}
 	return &event.Problem{Code: event.AckTimeout, Stored: "unknown",
-		Detail: "the events were not confirmed in time; send the request again with the same ids"}
+		Detail: "the events were not confirmed in time; send the request again: events that have ids, with the same ones"}
 }
 
 func closed(ch <-chan struct{}) bool {
@@ -131,7 +131,7 @@ func (r *Receipt) outcome(level event.Level) error {
 	switch {
 	case r.stopped:
 		return &event.Problem{Code: event.Draining, Stored: "unknown",
-			Detail: "the gateway stopped before the backend confirmed; send the request again with the same ids"}
+			Detail: "the gateway stopped before the backend confirmed; send the request again: events that have ids, with the same ones"}
 	case r.postponed && level > event.Durable:
 		return notDelivered("the backend takes nothing at the moment")
 	}

@@ -152,3 +152,15 @@ func TestWarnings(t *testing.T) {
 		}
 	}
 }
+
+// TestTheHintNamesAStreamThatIsThere: where the file names streams, none is made on first use.
+func TestTheHintNamesAStreamThatIsThere(t *testing.T) {
+	cfg := DefaultConfig()
+	if got := cfg.firstStream(); got != "demo" {
+		t.Errorf("without streams: %s", got)
+	}
+	cfg.Streams = map[string]StreamConfig{"web": {}, "app": {}}
+	if got := cfg.firstStream(); got != "app" {
+		t.Errorf("with web and app: %s", got)
+	}
+}

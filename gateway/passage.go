@@ -80,7 +80,7 @@ func (p *passage) wait(ctx context.Context, level event.Level) error {
 	for i := range p.twins {
 		if err == nil && p.twins[i].Of.Wait(ctx, level) != nil {
 			err = &event.Problem{Code: event.AckTimeout, Stored: "unknown",
-				Detail: "another request with some of these ids was not acknowledged in time; send the request again with the same ids"}
+				Detail: "another request with some of these ids was not acknowledged in time; send the request again: events that have ids, with the same ones"}
 		}
 	}
 	return err

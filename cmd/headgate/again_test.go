@@ -143,6 +143,7 @@ func TestWordsThatAreNoCommand(t *testing.T) {
 		"send --stream s --url ftp://x -":         `--url "ftp://x" is no URL of a gateway; it looks like http://127.0.0.1:8080`,
 		"tail --stream s --admin-url ftp://x":     "it looks like http://127.0.0.1:9090",
 		"send --stream s --timeout 7 -":           `"7" is not a duration`,
+		"stream purge web --older-than 7":         `--older-than: "7" is not a duration`,
 		"tail --stream s --wait -1s":              "is less than nothing",
 		"send --stream s --rejected /no/such/f -": "--rejected: open /no/such/f",
 	} {

@@ -21,12 +21,6 @@ func (s *span) String() string { return time.Duration(*s).String() }
 // Type is what the help calls it.
 func (s *span) Type() string { return "duration" }
 
-// durationFlag adds a flag that is a duration.
-func durationFlag(cmd *cobra.Command, d *time.Duration, name string, otherwise time.Duration, help string) {
-	*d = otherwise
-	cmd.Flags().Var((*span)(d), name, help)
-}
-
 // noArguments refuses words behind a command that takes none.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {

@@ -45,7 +45,8 @@ func newSendCommand(c clock) *cobra.Command {
 	cmd.Flags().StringVar(&o.mediaType, "type", ndjson, "media type of the file")
 	cmd.Flags().IntVar(&o.batch, "batch", 500, "most events in a request")
 	cmd.Flags().Float64Var(&o.rate, "rate", 0, "most events a second, on average (0: as fast as it goes)")
-	durationFlag(cmd, &o.timeout, "timeout", time.Minute, "how long a request, and what of it can be taken later, is tried again")
+	o.timeout = time.Minute
+	cmd.Flags().Var((*span)(&o.timeout), "timeout", "how long a request, and what of it can be taken later, is tried again")
 	cmd.Flags().StringVar(&o.rejected, "rejected", "", "file for the rejected events, which can be sent like the one they come from")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := o.check(); err != nil {

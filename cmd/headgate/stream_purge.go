@@ -28,6 +28,8 @@ func newStreamPurgeCommand(at *address) *cobra.Command {
 			order = map[string]any{"keep": keep}
 		} else if age == "" {
 			return usagef("say what goes: --older-than AGE or --keep RUNS")
+		} else if err := new(span).Set(age); err != nil {
+			return usageError(fmt.Errorf("--older-than: %w", err))
 		}
 		to, err := at.dial()
 		if err != nil {
