@@ -35,7 +35,7 @@ func newSimulateCommand(c clock) *cobra.Command {
 			"hashing and the choice of two beside them. Nothing is sent and no gateway is needed.",
 		Example: "  headgate simulate --zipf 1.4 --keys 10000 --events 10000000 --partitions 100\n" +
 			"  headgate simulate --trace access.ndjson --key /remote_ip --partitions 16 --plot load.svg",
-		Args: cobra.NoArgs,
+		Args: noArguments,
 	}
 	f := cmd.Flags()
 	f.Float64Var(&o.zipf, "zipf", 1, "synthetic stream: exponent of the Zipf distribution, 0 for keys that are all alike")
