@@ -57,8 +57,8 @@ func give(p *buffer) {
 // frame: buffers of many sizes would pile up in the pools, each as many as were ever in use together.
 const small = 64 << 10
 
-// room returns how much to take for the events of a frame that has or is expected to have n bytes of limit.
-func room(n, limit int) int {
+// bufferSize returns how much to take for the events of a frame that has or is expected to have n bytes of limit.
+func bufferSize(n, limit int) int {
 	if n <= small {
 		return n
 	}
@@ -67,7 +67,7 @@ func room(n, limit int) int {
 
 // grow returns a larger buffer with the content of p, into which n more bytes fit.
 func grow(p *buffer, n, limit int) *buffer {
-	q := take(room(max(len(p.b)+n, 2*cap(p.b)), limit))
+	q := take(bufferSize(max(len(p.b)+n, 2*cap(p.b)), limit))
 	q.b = append(q.b, p.b...)
 	give(p)
 	return q

@@ -30,6 +30,13 @@ type Refused struct {
 	Reason    string // what the backend said
 }
 
+// refusal is an event that the backend refused for good.
+type refusal struct {
+	at     int // its place in the frame
+	code   event.Code
+	buried bool // it is in the dead letter
+}
+
 // giveUp ends the way of an event that was refused alone: it goes to the dead letter, where there is one. The error is
 // that of ctx, which ended before the event was safe.
 func (l *lane) giveUp(ctx context.Context, p *pieces, at int, why *SendError) (refusal, error) {

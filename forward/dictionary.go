@@ -13,8 +13,8 @@ type dictionary struct {
 	routes     []wire.Route
 	eventRoute []uint32
 	epochs     []wire.SlotEpoch
-	byTag      table // route -> position in routes
-	bySlot     table // slot or child -> position in epochs
+	byTag      positions // route -> position in routes
+	bySlot     positions // slot or child -> position in epochs
 }
 
 // fill gives the draft's metadata its routes, which are the dictionary's and views into the draft.

@@ -35,7 +35,7 @@ const keyless = -1
 
 // open starts a frame of about n bytes of limit.
 func (d *draft) open(n, limit int, framing wire.Framing, version uint64) {
-	d.raw, d.limit, d.labels = take(room(n, limit)), limit, 0
+	d.raw, d.limit, d.labels = take(bufferSize(n, limit)), limit, 0
 	d.meta.Framing, d.meta.TableVersion = framing, version
 }
 

@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"time"
@@ -51,6 +52,20 @@ func (f *Forwarder) Forward(ctx context.Context, b *event.Batch, r *Receipt, whi
 	return stale, nil
 }
 
+// intake is the part of a Forward that is the same for all its lanes.
+type intake struct {
+	batch    *event.Batch
+	receipt  *Receipt
+	due      time.Time // when the events are to be sealed at the latest
+	newlines bool      // some of the events contain '\n'
+	weight   int64     // what a lane is charged for the request, once
+}
+
+// newline tells whether the event contains '\n'.
+func (in *intake) newline(e *event.Event) bool {
+	return in.newlines && bytes.IndexByte(e.Data, '\n') >= 0
+}
+
 // admit reserves the memory of all the events, or says why there is none.
 func (f *Forwarder) admit(ctx context.Context, r *Receipt, g *grouping) error {
 	var p *event.Problem
@@ -63,7 +78,7 @@ func (f *Forwarder) admit(ctx context.Context, r *Receipt, g *grouping) error {
 	case !r.used && f.backendFull():
 		p = event.Problemf(event.BackendFull, "the backend of stream %s has no room; retry later", f.cfg.Stream)
 	case !f.reserve(r, g.bytes):
-		p = f.full(g)
+		p = f.noMemory(g)
 	default:
 		return nil
 	}
@@ -94,17 +109,8 @@ func (f *Forwarder) backendFull() bool {
 	return false
 }
 
-// Waiting returns how many events were taken that the backend has not confirmed, those that are in the spool among them.
-func (f *Forwarder) Waiting() (events int) {
-	for _, l := range f.lanes {
-		c := l.snapshot()
-		events += c.open + c.sealed + c.inflight + c.spooled
-	}
-	return events
-}
-
-// full says why the budget has no room: the backend takes nothing, or it takes less than comes in.
-func (f *Forwarder) full(g *grouping) *event.Problem {
+// noMemory says why the budget has no room: the backend takes nothing, or it takes less than comes in.
+func (f *Forwarder) noMemory(g *grouping) *event.Problem {
 	for p, l := range f.lanes {
 		if t := l.trouble.Load(); t != nil && len(g.of(p)) > 0 {
 			return event.Problemf(t.code, "the backend of stream %s takes nothing for partition %d and memory is full; retry later", f.cfg.Stream, p)
@@ -118,4 +124,13 @@ func (f *Forwarder) linger(asked event.Level) time.Duration {
 		return f.cfg.LingerWaiting
 	}
 	return f.cfg.LingerIdle
+}
+
+// Waiting returns how many events were taken that the backend has not confirmed, those that are in the spool among them.
+func (f *Forwarder) Waiting() (events int) {
+	for _, l := range f.lanes {
+		c := l.snapshot()
+		events += c.open + c.sealed + c.inflight + c.spooled
+	}
+	return events
 }

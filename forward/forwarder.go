@@ -98,7 +98,7 @@ func New(cfg Config, backend Backend, deps Deps) (*Forwarder, error) {
 	for p := range cfg.Partitions {
 		f.lanes = append(f.lanes, newLane(f, int32(p)))
 		if deps.Spool != nil {
-			f.lanes[p].recover(deps.Backlog(int32(p)))
+			f.lanes[p].inherit(deps.Backlog(int32(p)))
 		}
 	}
 	f.metrics.watch(f)

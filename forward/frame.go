@@ -138,13 +138,6 @@ func (fr *frame) full(cfg *Config) bool {
 	return fr.events >= cfg.FrameEvents || !fr.fits(0, cfg)
 }
 
-// refusal is an event that the backend refused for good.
-type refusal struct {
-	at     int // its place in the frame
-	code   event.Code
-	buried bool // it is in the dead letter
-}
-
 // last is the number of its last event.
 func (fr *frame) last() uint64 { return fr.first + uint64(fr.events) - 1 }
 
@@ -162,13 +155,6 @@ func (fr *frame) settle(refused []refusal, news bool) {
 			p.receipt.safe(p.events)
 		}
 		p.receipt.settle(p.events)
-	}
-}
-
-// abandon tells the receipts that nobody can say what has become of the frame's events.
-func (fr *frame) abandon() {
-	for _, p := range fr.parts {
-		p.receipt.abandon(p.events)
 	}
 }
 

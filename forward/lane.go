@@ -1,7 +1,6 @@
 package forward
 
 import (
-	"bytes"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -25,7 +24,7 @@ type lane struct {
 	next     uint64    // number of the next event to be sealed, 0 before Resume; the sealer's
 	highest  uint64    // number of the last event that the spool knew at the start
 	boundary uint64    // where the run ended that an earlier process sent last: it is sent again under the same id
-	refusals refusals  // the sender's
+	patience patience  // the sender's
 	sentAt   time.Time // of the last run, likewise
 
 	mu         sync.Mutex // guards the rest
@@ -43,23 +42,9 @@ type lane struct {
 	writing  int           // frames that the spool has not written and somebody waits for
 	unsafe   int           // frames that the spool has not written
 	quit     chan struct{} // closed when a closed lane need not wait for its backend
+	left     bool          // quit is closed
 	numbered chan struct{} // closed when the sender may send what an earlier process left
-	left     bool          // it is
 	counts   laneCounts
-}
-
-// intake is the part of a Forward that is the same for all its lanes.
-type intake struct {
-	batch    *event.Batch
-	receipt  *Receipt
-	due      time.Time // when the events are to be sealed at the latest
-	newlines bool      // some of the events contain '\n'
-	weight   int64     // what a lane is charged for the request, once
-}
-
-// newline tells whether the event contains '\n'.
-func (in *intake) newline(e *event.Event) bool {
-	return in.newlines && bytes.IndexByte(e.Data, '\n') >= 0
 }
 
 func newLane(f *Forwarder, partition int32) *lane {
@@ -151,50 +136,4 @@ func (l *lane) close() {
 	l.leave()
 	wake(l.sealer)
 	wake(l.sender)
-}
-
-// abandon gives up on everything in the lane, whose goroutines have ended, and returns the number of its events that are
-// not in the spool either.
-func (l *lane) abandon() (events int) {
-	l.mu.Lock()
-	if l.open != nil {
-		l.cut()
-	}
-	all, safe := l.queue, 0
-	l.queue, l.sealed = nil, 0
-	for _, fr := range all {
-		if fr.durable {
-			safe += fr.events
-		} else {
-			events += fr.events
-		}
-		l.f.budget.Release(fr.held)
-		l.counts.bytes -= fr.held
-	}
-	l.counts.open, l.counts.sealed, l.counts.inflight = 0, 0, 0
-	l.counts.spooled += safe
-	l.counts.abandoned += uint64(events)
-	l.mu.Unlock()
-	for _, fr := range all {
-		l.forsake(fr)
-	}
-	return events
-}
-
-// forsake tells the receipts of a frame that nobody can say what has become of it, or that the spool has it.
-func (l *lane) forsake(fr *frame) {
-	l.mu.Lock()
-	durable := fr.durable
-	fr.durable = true
-	l.mu.Unlock()
-	for _, p := range fr.parts {
-		if durable {
-			p.receipt.detach(p.events)
-		} else {
-			p.receipt.abandon(p.events)
-		}
-	}
-	if l.through(fr) {
-		fr.recycle()
-	}
 }

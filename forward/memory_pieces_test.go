@@ -36,7 +36,7 @@ func TestBuffersAreAsLargeAsAsked(t *testing.T) {
 // The table finds what a map finds, used again and again, with tags that collide.
 func TestTableAgainstAMap(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
-	var tab table
+	var tab positions
 	for range 50 {
 		n := rnd.IntN(3000)
 		tab.reset(n)

@@ -6,13 +6,12 @@ import (
 	"math"
 	"slices"
 
-	"github.com/headgate-io/headgate/internal/compress"
 	"github.com/headgate-io/headgate/sdk/wire"
 )
 
 // deliverPieces delivers a frame that was refused as a whole; it reports false when ctx ended first.
 func (l *lane) deliverPieces(ctx context.Context, fr *frame, why *SendError) bool {
-	p := takeApart(fr, fr.codec)
+	p := takeApart(fr)
 	refused, err := l.deliverPiece(ctx, p, piece{to: fr.events, why: why}, nil)
 	if err != nil {
 		return false
@@ -53,7 +52,6 @@ func (l *lane) deliverPiece(ctx context.Context, p *pieces, c piece, refused []r
 // pieces is a sealed frame taken apart, so that its events can be sent in smaller frames.
 type pieces struct {
 	fr    *frame
-	codec *compress.Codec
 	block bool      // the codec's frames carry metadata
 	meta  wire.Meta // of the whole frame
 	raw   []byte    // its events before compression
@@ -61,8 +59,8 @@ type pieces struct {
 }
 
 // takeApart decodes a frame. It was sealed by this process, so that nothing can be wrong with it.
-func takeApart(fr *frame, codec *compress.Codec) *pieces {
-	p := &pieces{fr: fr, codec: codec}
+func takeApart(fr *frame) *pieces {
+	p := &pieces{fr: fr}
 	if err := p.decode(); err != nil {
 		panic(fmt.Sprintf("BUG: forward: a sealed frame can't be read: %v", err))
 	}
@@ -70,11 +68,11 @@ func takeApart(fr *frame, codec *compress.Codec) *pieces {
 }
 
 func (p *pieces) decode() error {
-	block, data, _, err := wire.SplitFrame(p.fr.payload.b, p.codec.Name())
+	block, data, _, err := wire.SplitFrame(p.fr.payload.b, p.fr.codec.Name())
 	if err != nil {
 		return err
 	}
-	if p.raw, err = p.codec.AppendDecoded(nil, data, math.MaxInt); err != nil {
+	if p.raw, err = p.fr.codec.AppendDecoded(nil, data, math.MaxInt); err != nil {
 		return err
 	}
 	for rest := p.raw; len(rest) > 0; {
@@ -102,13 +100,13 @@ func (p *pieces) encode(from, to int) []byte {
 		begin = p.ends[from-1]
 	}
 	raw := p.raw[begin:p.ends[to-1]]
-	data := p.codec.Append(nil, raw)
+	data := p.fr.codec.Append(nil, raw)
 	if !p.block {
 		return data
 	}
 	m := cutMeta(&p.meta, from, to)
 	m.RawLen, m.DataLen = uint64(len(raw)), uint64(len(data))
-	return wire.AppendFrame(nil, p.codec.Name(), wire.AppendMeta(nil, m, raw), data)
+	return wire.AppendFrame(nil, p.fr.codec.Name(), wire.AppendMeta(nil, m, raw), data)
 }
 
 // cutMeta returns what m says of the events from up to before to; it shares memory with m.

@@ -119,8 +119,8 @@ func TestPiecesKeepTheMetadata(t *testing.T) {
 		waitDelivered(t, forward(t, f, hundred(event.Delivered)))
 		whole := m.sent()[0]
 		want := events(t, []Run{whole})
-		fr := &frame{payload: &buffer{b: whole.Payload}, events: whole.Events}
-		p := takeApart(fr, f.codec)
+		fr := &frame{payload: &buffer{b: whole.Payload}, codec: f.codec, events: whole.Events}
+		p := takeApart(fr)
 		for from := range whole.Events {
 			for _, to := range []int{from + 1, min(from+2, whole.Events), (from + whole.Events + 1) / 2, whole.Events} {
 				if to <= from {
@@ -204,7 +204,7 @@ func TestALaneStopsGivingUp(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	start := time.Unix(0, 0).Add(time.Hour)
 	why := &SendError{Refused: true}
-	allowed := func(r *refusals, now time.Time, between int) (n int) {
+	allowed := func(r *patience, now time.Time, between int) (n int) {
 		for r.allow(now, why) == nil {
 			if n++; n == 1000 {
 				return n
@@ -213,10 +213,10 @@ func TestRefusals(t *testing.T) {
 		}
 		return n
 	}
-	if got := allowed(&refusals{}, start, 99); got != 1000 {
+	if got := allowed(&patience{}, start, 99); got != 1000 {
 		t.Errorf("at one in a hundred %d are given up, want no end", got)
 	}
-	var r refusals
+	var r patience
 	if got := allowed(&r, start, 50); got != mostInAWindow {
 		t.Errorf("at one in fifty %d are given up, want %d", got, mostInAWindow)
 	}

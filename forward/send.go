@@ -2,7 +2,6 @@ package forward
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -21,7 +20,7 @@ func (l *lane) sendAll(ctx context.Context) {
 	rest := time.NewTimer(time.Hour)
 	defer rest.Stop()
 	for ctx.Err() == nil {
-		batch, next := l.nextRun(time.Now())
+		frames, next := l.nextRun(time.Now())
 		switch next {
 		case nothing:
 			select {
@@ -37,9 +36,9 @@ func (l *lane) sendAll(ctx context.Context) {
 			}
 		case toSend:
 			if l.f.spool != nil {
-				l.f.spool.Advance(l.partition, 0, batch[len(batch)-1].last())
+				l.f.spool.Advance(l.partition, 0, frames[len(frames)-1].last())
 			}
-			if !l.deliver(ctx, batch) {
+			if !l.deliver(ctx, frames) {
 				return
 			}
 		case toRead:
@@ -128,22 +127,22 @@ func cutRun(frames []*frame, limit int) int {
 
 // deliver sends the frames in order, as one run or, when that is refused, in halves, until each of their events is
 // confirmed or refused alone; it reports false when ctx ended first.
-func (l *lane) deliver(ctx context.Context, batch []*frame) bool {
-	run, joint := l.assemble(batch)
+func (l *lane) deliver(ctx context.Context, frames []*frame) bool {
+	run, joint := l.assemble(frames)
 	why, err := l.send(ctx, run)
 	if joint != nil {
 		give(joint)
 	}
-	switch half := len(batch) / 2; {
+	switch half := len(frames) / 2; {
 	case err != nil:
 		return false
 	case why == nil:
-		l.finish(len(batch), nil)
+		l.finish(len(frames), nil)
 		return true
 	case half == 0:
-		return l.deliverPieces(ctx, batch[0], why)
+		return l.deliverPieces(ctx, frames[0], why)
 	default:
-		return l.deliver(ctx, batch[:half]) && l.deliver(ctx, batch[half:])
+		return l.deliver(ctx, frames[:half]) && l.deliver(ctx, frames[half:])
 	}
 }
 
@@ -157,31 +156,31 @@ func (l *lane) send(ctx context.Context, run *Run) (why *SendError, err error) {
 		}
 		l.f.metrics.errors.WithLabelValues(l.f.cfg.BackendName, reason(why)).Inc()
 		if run.Events == 1 {
-			return l.refusals.allow(time.Now(), why)
+			return l.patience.allow(time.Now(), why)
 		}
 		return nil // an answer, and the last one
 	}))
 	if err == nil && why == nil {
-		l.refusals.confirmed(time.Now(), run.Events)
+		l.patience.confirmed(time.Now(), run.Events)
 	}
 	return why, err
 }
 
 // assemble describes the frames as a run. Several are concatenated in a buffer, which the caller gives back.
-func (l *lane) assemble(batch []*frame) (run *Run, joint *buffer) {
-	first, last := batch[0], batch[len(batch)-1]
-	run = l.run(first, first.first, last.first+uint64(last.events)-1)
-	run.Frames, run.TableVersion, run.Payload = len(batch), last.tableVersion, first.payload.b
+func (l *lane) assemble(frames []*frame) (run *Run, joint *buffer) {
+	first, last := frames[0], frames[len(frames)-1]
+	run = l.run(first, first.first, last.last())
+	run.Frames, run.TableVersion, run.Payload = len(frames), last.tableVersion, first.payload.b
 	run.ID = wire.RunID(l.frameID(run.First), run.Frames)
-	if len(batch) == 1 {
+	if len(frames) == 1 {
 		return run, nil
 	}
 	size := 0
-	for _, fr := range batch {
+	for _, fr := range frames {
 		size += len(fr.payload.b)
 	}
 	joint = take(size)
-	for _, fr := range batch {
+	for _, fr := range frames {
 		joint.b = append(joint.b, fr.payload.b...)
 	}
 	run.Payload = joint.b
@@ -200,91 +199,4 @@ func (l *lane) run(fr *frame, first, last uint64) *Run {
 // frameID names the lane's frame that begins with the event of that number.
 func (l *lane) frameID(first uint64) string {
 	return wire.FrameID(l.f.cfg.Gateway, l.f.cfg.Stream, uint32(l.partition), first)
-}
-
-// finish takes the first frames off the queue and settles their events: the refused ones, of a frame that is
-// alone, with their codes, and all others as confirmed.
-func (l *lane) finish(frames int, refused []refusal) {
-	done, held := l.popRun(frames, len(refused))
-	l.f.budget.Release(held)
-	last := done[len(done)-1].frame.last()
-	for _, p := range done {
-		p.frame.settle(refused, p.news)
-		if l.f.spool == nil || l.through(p.frame) {
-			p.frame.recycle()
-		}
-	}
-	if l.f.spool != nil {
-		l.f.spool.Advance(l.partition, last, 0)
-	}
-}
-
-// popped is a frame off the queue; news says that its receipts do not know yet that it is safe.
-type popped struct {
-	frame *frame
-	news  bool
-}
-
-// through notes that the lane is done with a frame, and reports whether the spool is too.
-func (l *lane) through(fr *frame) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	fr.over = true
-	return !fr.spooling
-}
-
-// popRun takes n frames, of whose events so many were refused, off the queue.
-func (l *lane) popRun(n, refused int) (done []popped, held int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	done = make([]popped, n)
-	events := 0
-	for i, fr := range l.queue[:n] {
-		done[i] = popped{fr, !fr.durable}
-		fr.durable = true
-		held += fr.held
-		events += fr.events
-	}
-	clear(l.queue[:n])
-	l.queue, l.sealed, l.inflight = l.queue[n:], l.sealed-n, l.inflight-n
-	if l.spilled.some() {
-		l.spilled.gap -= n
-	}
-	l.counts.inflight -= events
-	l.counts.delivered += uint64(events - refused)
-	l.counts.refused += uint64(refused)
-	l.counts.bytes -= held
-	l.sealNow()
-	return done, held
-}
-
-// retry makes a call until it succeeds, or returns the error of ctx when that ends first, or errSafe.
-func (l *lane) retry(ctx context.Context, what string, call func(context.Context) error) error {
-	for failures := 1; ; failures++ {
-		err := call(ctx)
-		if err == nil {
-			l.recovered(what, failures-1)
-			return nil
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		l.f.metrics.errors.WithLabelValues(l.f.cfg.BackendName, reason(err)).Inc()
-		l.failed(what, failures, err)
-		if l.mayLeave() {
-			return errSafe
-		}
-		if !l.sleep(ctx, pause(failures, asked(err), rand.Float64())) {
-			return ctx.Err()
-		}
-	}
-}
-
-// limited bounds the time of a call: a backend that does not answer is a failure like any other.
-func (l *lane) limited(call func(context.Context) error) func(context.Context) error {
-	return func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, l.f.cfg.SendTimeout)
-		defer cancel()
-		return call(ctx)
-	}
 }

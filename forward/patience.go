@@ -16,36 +16,36 @@ const (
 	refusalWindow  = 10 * time.Second
 )
 
-// refusals is how many events of a lane were refused lately.
-type refusals struct {
+// patience is how many events of a lane were refused lately, and so whether one more may be given up.
+type patience struct {
 	row          int // since the last confirmation
 	begin        time.Time
 	taken, given int // since begin: confirmed, given up
 }
 
 // confirmed notes that the backend took events.
-func (r *refusals) confirmed(now time.Time, events int) {
-	r.roll(now)
-	r.row = 0
-	r.taken += events
+func (p *patience) confirmed(now time.Time, events int) {
+	p.roll(now)
+	p.row = 0
+	p.taken += events
 }
 
 // allow returns nil when an event that was refused alone may be given up, and counts it; else an error that has the
 // lane send it again.
-func (r *refusals) allow(now time.Time, why *SendError) error {
-	r.roll(now)
-	if r.row >= mostInARow || r.given >= mostInAWindow && r.given*100 > (r.given+r.taken)*mostPerHundred {
+func (p *patience) allow(now time.Time, why *SendError) error {
+	p.roll(now)
+	if p.row >= mostInARow || p.given >= mostInAWindow && p.given*100 > (p.given+p.taken)*mostPerHundred {
 		return &SendError{Code: event.BackendUnavailable, Reason: "refuses_too_much", After: pauseCap,
 			Err: fmt.Errorf("the backend refused the last %d events, %d in %v: no more are given up until it takes this one: %w",
-				r.row, r.given, refusalWindow, why.Err)}
+				p.row, p.given, refusalWindow, why.Err)}
 	}
-	r.row++
-	r.given++
+	p.row++
+	p.given++
 	return nil
 }
 
-func (r *refusals) roll(now time.Time) {
-	if now.Sub(r.begin) >= refusalWindow {
-		r.begin, r.taken, r.given = now, 0, 0
+func (p *patience) roll(now time.Time) {
+	if now.Sub(p.begin) >= refusalWindow {
+		p.begin, p.taken, p.given = now, 0, 0
 	}
 }

@@ -3,8 +3,54 @@ package forward
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"time"
 )
+
+// retry makes a call until it succeeds, or returns the error of ctx when that ends first, or errSafe.
+func (l *lane) retry(ctx context.Context, what string, call func(context.Context) error) error {
+	for failures := 1; ; failures++ {
+		err := call(ctx)
+		if err == nil {
+			l.recovered(what, failures-1)
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		l.f.metrics.errors.WithLabelValues(l.f.cfg.BackendName, reason(err)).Inc()
+		l.failed(what, failures, err)
+		if l.mayLeave() {
+			return errSafe
+		}
+		if !l.sleep(ctx, pause(failures, asked(err), rand.Float64())) {
+			return ctx.Err()
+		}
+	}
+}
+
+// limited bounds the time of a call: a backend that does not answer is a failure like any other.
+func (l *lane) limited(call func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, l.f.cfg.SendTimeout)
+		defer cancel()
+		return call(ctx)
+	}
+}
+
+// sleep waits for d and reports false when ctx ended first. It is shorter when the lane need not go on after one more try.
+func (l *lane) sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	case <-l.quit:
+		return true
+	}
+}
 
 // Pauses between tries: at most this, doubled at each failure up to the cap, which a recovered backend is
 // noticed within.
@@ -51,18 +97,4 @@ func reason(err error) string {
 		return "timeout"
 	}
 	return "error"
-}
-
-// sleep waits for d and reports false when ctx ended first. It is shorter when the lane need not go on after one more try.
-func (l *lane) sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	case <-l.quit:
-		return true
-	}
 }
