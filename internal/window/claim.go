@@ -43,6 +43,8 @@ type Claim struct {
 	set    *Set
 	number uint32
 	ids    []claimed
+	share  *share[chain] // of who sent the batch
+	greedy bool          // others may have to make room for it
 
 	// Guarded by set.mu.
 	done    bool
@@ -64,12 +66,12 @@ var idLists = sync.Pool{New: func() any { return new([]claimed) }}
 // part is how many ids are looked up or settled at a time: others wait for some 50 microseconds at most.
 const part = 512
 
-// Claim says how each of refs stands, and claims those that are Fresh. A false answer means that there is no room, as
-// too many ids are pending; then nothing is claimed.
-func (s *Set) Claim(refs []Ref, now time.Time) (*Claim, bool) {
+// Claim says how each of refs stands, and claims those that are Fresh for their owner. A false answer means that there is
+// no room, as too many ids are pending; then nothing is claimed.
+func (s *Set) Claim(refs []Ref, owner Owner, now time.Time) (*Claim, bool) {
 	list := idLists.Get().(*[]claimed)
 	c := &Claim{set: s, ids: (*list)[:0]}
-	s.enter(c)
+	s.enter(c, owner)
 	for rest := range slices.Chunk(refs, part) {
 		if !s.claim(c, rest, now) {
 			c.Settle(nil, event.Problemf(event.Overloaded, "too many events with ids are on their way; send again later"), now)
@@ -79,10 +81,13 @@ func (s *Set) Claim(refs []Ref, now time.Time) (*Claim, bool) {
 	return c, true
 }
 
-// enter gives the claim a number.
-func (s *Set) enter(c *Claim) {
+// enter gives the claim a number and a share. An owner of whom half of all ids are pending takes no more from others:
+// its events do not get on, and what is safe of others must not be forgotten for that. One claim may be larger.
+func (s *Set) enter(c *Claim, owner Owner) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	c.share = s.shares.use(owner)
+	c.greedy = 2*c.share.held.pending <= s.limit
 	if n := len(s.numbers); n > 0 {
 		c.number, s.numbers = s.numbers[n-1], s.numbers[:n-1]
 		s.claims[c.number] = c
@@ -106,13 +111,14 @@ func (s *Set) claim(c *Claim, refs []Ref, now time.Time) bool {
 			}
 			continue
 		}
-		n, ok := s.add(r.ID)
+		n, ok := s.add(r.ID, c)
 		if !ok {
 			return false
 		}
 		e := s.entry(n)
 		e.at, e.next = c.number|pending, uint32(len(c.ids))
 		s.pending++
+		c.share.held.pending++
 		c.ids = append(c.ids, claimed{n, r.Place})
 		r.Standing = Fresh
 	}
@@ -134,17 +140,19 @@ func (c *Claim) Settle(fates []Fate, whole *event.Problem, now time.Time) {
 	s := c.set
 	rest := fates
 	for ids := range slices.Chunk(c.ids, part) {
-		rest = s.settle(ids, rest, whole != nil, second(s.made, now))
+		rest = c.settle(ids, rest, whole != nil, second(s.made, now))
 	}
 	for _, f := range c.end(fates, whole) {
 		f()
 	}
 }
 
-func (s *Set) settle(ids []claimed, fates []Fate, failed bool, now uint32) []Fate {
+func (c *Claim) settle(ids []claimed, fates []Fate, failed bool, now uint32) []Fate {
+	s := c.set
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pending -= len(ids)
+	c.share.held.pending -= len(ids)
 	for _, id := range ids {
 		for len(fates) > 0 && fates[0].Place < id.place {
 			fates = fates[1:]
@@ -152,9 +160,10 @@ func (s *Set) settle(ids []claimed, fates []Fate, failed bool, now uint32) []Fat
 		if failed || len(fates) > 0 && fates[0].Place == id.place {
 			s.remove(id.entry)
 		} else {
-			s.finish(id.entry, now)
+			s.finish(id.entry, now, c.share)
 		}
 	}
+	s.shares.sized(c.share)
 	return fates
 }
 
@@ -168,6 +177,7 @@ func (c *Claim) end(fates []Fate, whole *event.Problem) (then []func()) {
 	list := c.ids
 	c.ids = nil
 	idLists.Put(&list)
+	s.shares.done(c.share)
 	c.fates, c.problem, c.done = fates, whole, true
 	c.wake()
 	then, c.then = c.then, nil

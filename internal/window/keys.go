@@ -33,27 +33,43 @@ type Answer struct {
 	Doc       []byte
 }
 
-// Keys is the requests that came with an idempotency key: running ones, and finished ones with their answers. It holds
-// limit keys and maxAnswers bytes at most and forgets the oldest finished one first, never a running one. Its methods
-// may be called concurrently.
+// Keys is the requests that came with an idempotency key: running ones, and finished ones with their answers, of each kind
+// limit keys at most. When another one is finished, the owner who holds most loses its oldest. Its methods may be called
+// concurrently.
 type Keys struct {
 	made  time.Time
 	limit int
 	age   time.Duration
+	room  int // bytes of an answer for which a key pays; larger ones count as several keys
 
-	mu       sync.Mutex
-	runs     map[Sum]*Run
-	finished *list.List // of *Run, the oldest in front
-	bytes    int        // of their answers
-	forced   int64      // as in Set
+	mu      sync.Mutex
+	runs    map[Sum]*Run
+	running crowd
+	shares  shares[answers]
+	all     *list.List // of *Run that are finished, the oldest in front
+	size    int        // of all shares
+	forced  int64      // as in Set
+	lost    int64      // the same of owners that hold nothing now
 }
 
-// maxAnswers bounds the answers that are remembered: 100,000 of those to requests in which all went well are 20 MiB.
-const maxAnswers = 64 << 20
+// answers are the finished runs of one owner; its share is as large as they count keys.
+type answers struct {
+	runs   list.List // of *Run, the oldest in front
+	forced int64     // as in Set, of this owner
+	known  bool      // forced is set
+}
+
+// Answers are remembered up to answerRoom bytes for each key, and answersRoom in all where that is more: those to requests
+// in which all went well have some 200 bytes.
+const (
+	answerRoom  = 640
+	answersRoom = 64 << 20
+)
 
 // NewKeys returns an empty window of limit keys, each for as long as age after its request was finished.
 func NewKeys(limit int, age time.Duration, now time.Time) *Keys {
-	return &Keys{made: now, limit: limit, age: age, runs: map[Sum]*Run{}, finished: list.New(), forced: -1}
+	return &Keys{made: now, limit: limit, age: age, room: max(answerRoom, answersRoom/limit), runs: map[Sum]*Run{},
+		running: newCrowd(limit), all: list.New(), forced: -1, lost: -1}
 }
 
 // Run is a request that came with a key. Its fields are guarded by keys.mu.
@@ -61,11 +77,22 @@ type Run struct {
 	keys    *Keys
 	key     Sum
 	content Sum
-	unknown bool          // its client was told that the outcome is not known yet
-	ended   chan struct{} // closed when it is finished or forgotten
-	place   *list.Element // nil until it is finished
-	at      uint32        // second in which it was finished
-	answer  Answer
+	cell    cell            // of the crowd, while it runs
+	share   *share[answers] // of who sent it
+	unknown bool            // its client was told that the outcome is not known yet
+	ended   chan struct{}   // closed when it is finished or forgotten
+	place   *list.Element   // of all; nil until it is finished
+	own     *list.Element   // of those of its owner; nil until it is finished
+	at      uint32          // second in which it was finished
+	size    int             // keys that it counts as, when it is finished
+	answer  packed
+}
+
+// Request is what a request with a key is known by, and who waits for it.
+type Request struct {
+	Key, Content Sum
+	Stream       string // it runs until its events have come there
+	Owner        Owner
 }
 
 // How a request with a key stands.
@@ -79,14 +106,14 @@ const (
 )
 
 // Begin says how a request stands, and returns the first one with its key; none when it is Different or the window Full.
-func (k *Keys) Begin(key, content Sum, now time.Time) (first *Run, standing int) {
+func (k *Keys) Begin(q Request, now time.Time) (first *Run, standing int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.expire(now)
-	r := k.runs[key]
+	r := k.runs[q.Key]
 	switch {
 	case r == nil:
-	case r.content != content:
+	case r.content != q.Content:
 		return nil, Different
 	case r.place != nil:
 		return r, Finished
@@ -95,30 +122,42 @@ func (k *Keys) Begin(key, content Sum, now time.Time) (first *Run, standing int)
 	default:
 		return r, Running
 	}
-	if len(k.runs) >= k.limit {
-		if k.finished.Len() == 0 {
-			return nil, Full
-		}
-		k.force()
+	c := cell{q.Stream, q.Owner}
+	if !k.running.enter(c) {
+		return nil, Full
 	}
-	r = &Run{keys: k, key: key, content: content, ended: make(chan struct{})}
-	k.runs[key] = r
+	r = &Run{keys: k, key: q.Key, content: q.Content, cell: c, share: k.share(q.Owner), ended: make(chan struct{})}
+	k.runs[q.Key] = r
 	return r, NewRun
+}
+
+// share returns the share of an owner for one more use.
+func (k *Keys) share(o Owner) *share[answers] {
+	sh := k.shares.use(o)
+	if !sh.held.known {
+		sh.held.forced, sh.held.known = k.lost, true
+	}
+	return sh
 }
 
 // Finish remembers the answer; Doc is the window's from now on.
 func (r *Run) Finish(a Answer, now time.Time) {
 	k := r.keys
+	answer := k.pack(a)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.runs[r.key] != r || r.place != nil {
 		return // it was forgotten
 	}
-	r.answer, r.at = a, second(k.made, now)
-	r.place = k.finished.PushBack(r)
+	r.answer, r.at, r.size = answer, second(k.made, now), 1+(len(answer.doc)-1)/k.room
+	r.place, r.own = k.all.PushBack(r), r.share.held.runs.PushBack(r)
+	r.share.size += r.size
+	k.size += r.size
 	close(r.ended)
-	for k.bytes += len(a.Doc); k.bytes > maxAnswers; {
-		k.force()
+	k.running.leave(r.cell)
+	k.leave(r.share)
+	for k.size > k.limit {
+		k.force(k.shares.heap[0])
 	}
 }
 
@@ -132,6 +171,8 @@ func (r *Run) Forget() {
 	}
 	delete(k.runs, r.key)
 	close(r.ended)
+	k.running.leave(r.cell)
+	k.leave(r.share)
 }
 
 // SetUnknown says that the request was answered, and its outcome is not known: it goes on running. Perhaps it has
@@ -152,39 +193,57 @@ func (r *Run) Wait(ctx context.Context) (a Answer, ok bool, err error) {
 	}
 	r.keys.mu.Lock()
 	defer r.keys.mu.Unlock()
-	return r.answer, r.answer.Status != 0, nil
+	return r.answer.unpack(), r.answer.status != 0, nil
 }
 
-// force forgets the oldest finished run before its time.
-func (k *Keys) force() {
-	k.forced = max(k.forced, int64(k.finished.Front().Value.(*Run).at))
-	k.forget()
+// force forgets the oldest finished run of a share before its time.
+func (k *Keys) force(sh *share[answers]) {
+	r := sh.held.runs.Front().Value.(*Run)
+	sh.held.forced = max(sh.held.forced, int64(r.at))
+	k.forced = max(k.forced, int64(r.at))
+	k.forget(r)
 }
 
-func (k *Keys) forget() {
-	r := k.finished.Remove(k.finished.Front()).(*Run)
-	k.bytes -= len(r.answer.Doc)
+func (k *Keys) forget(r *Run) {
+	k.all.Remove(r.place)
+	r.share.held.runs.Remove(r.own)
+	r.share.size -= r.size
+	k.size -= r.size
 	delete(k.runs, r.key)
+	r.share.users++
+	k.leave(r.share)
+}
+
+// leave ends a use of a share. What is known of one that is closed holds for all that are opened.
+func (k *Keys) leave(sh *share[answers]) {
+	if sh.users == 1 && sh.size == 0 {
+		k.lost = max(k.lost, sh.held.forced)
+	}
+	k.shares.done(sh)
 }
 
 func (k *Keys) expire(now time.Time) {
 	past := max(now.Sub(k.made), 0) - k.age
-	for f := k.finished.Front(); f != nil && past > time.Duration(f.Value.(*Run).at+1)*time.Second; f = k.finished.Front() {
-		k.forget()
+	for f := k.all.Front(); f != nil && past > time.Duration(f.Value.(*Run).at+1)*time.Second; f = k.all.Front() {
+		k.forget(f.Value.(*Run))
 	}
 }
 
-// State describes the window.
+// State describes the window; its Reach is that of the owner who had to make most room.
 func (k *Keys) State(now time.Time) State {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.expire(now)
-	return State{len(k.runs) - k.finished.Len(), k.finished.Len(), reach(k.made, now, k.forced, k.age)}
+	return State{k.running.all, k.all.Len(), reach(k.made, now, k.forced, k.age)}
 }
 
-// Reach returns how far back the window remembers every request that was finished.
-func (k *Keys) Reach(now time.Time) time.Duration {
+// Reach returns how far back the window remembers every request of an owner that was finished.
+func (k *Keys) Reach(o Owner, now time.Time) time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return reach(k.made, now, k.forced, k.age)
+	forced := k.lost
+	if sh := k.shares.find(o); sh != nil {
+		forced = sh.held.forced
+	}
+	return reach(k.made, now, forced, k.age)
 }

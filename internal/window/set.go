@@ -1,13 +1,15 @@
 package window
 
 import (
+	"math"
 	"sync"
 	"time"
 )
 
 // Set is the ids of a stream's events: pending ones, whose events are on their way, and finished ones, whose events are
-// safe. It holds limit ids at most and forgets the oldest finished one first, never a pending one. Its methods may be
-// called concurrently. An id costs 24 bytes and 8 more in the index; the memory grows with use and is kept.
+// safe. It holds limit ids at most. When one more comes, the owner that has most finished ones loses its oldest; a pending
+// one is never forgotten. Its methods may be called concurrently. An id costs 24 bytes and 8 more in the index; the memory
+// grows with use and is kept.
 type Set struct {
 	made time.Time
 
@@ -20,8 +22,8 @@ type Set struct {
 	blocks []*[blockSize]entry
 	used   uint32 // entries that were in use ever
 	free   uint32 // first of the free entries + 1, which are chained by next
-	oldest uint32 // first of the finished entries + 1, which are chained by next
-	newest uint32 // the last of them + 1
+	shares shares[chain]
+	due    int64 // no finished entry is of an earlier second; never when there is none
 
 	pending, finished int
 	claims            []*Claim // those that are not settled, by number; nil: the number is free
@@ -36,7 +38,15 @@ type entry struct {
 	next uint32
 }
 
+// chain is the entries of one owner; its share is as large as there are finished ones.
+type chain struct {
+	oldest  uint32 // first of the finished entries + 1, which are chained by next
+	newest  uint32 // the last of them + 1
+	pending int
+}
+
 const (
+	never     = math.MaxInt64
 	blockBits = 12
 	blockSize = 1 << blockBits
 	pending   = 1 << 31 // set in entry.at: seconds and claims stay far below
@@ -45,7 +55,7 @@ const (
 
 // NewSet returns an empty set of limit ids, each for as long as age after it was finished.
 func NewSet(limit int, age time.Duration, now time.Time) *Set {
-	return &Set{made: now, limit: limit, age: age, forced: -1}
+	return &Set{made: now, limit: limit, age: age, forced: -1, due: never}
 }
 
 // Resize sets the bounds anew.
@@ -54,7 +64,7 @@ func (s *Set) Resize(limit int, age time.Duration) {
 	defer s.mu.Unlock()
 	s.limit, s.age = limit, age
 	for s.pending+s.finished > limit && s.finished > 0 {
-		s.force()
+		s.force(s.shares.heap[0])
 	}
 }
 
@@ -101,13 +111,14 @@ func (s *Set) find(id ID) (at uint64, found bool) {
 }
 
 // add makes an entry for an id that is not there, and returns it; it is not counted and in no chain yet. False: there
-// is no room, as all are pending.
-func (s *Set) add(id ID) (n uint32, ok bool) {
+// is no room.
+func (s *Set) add(id ID, c *Claim) (n uint32, ok bool) {
 	if s.pending+s.finished >= s.limit {
-		if s.finished == 0 {
+		from := s.shares.victim(c.share, c.share.held.pending, c.greedy)
+		if from.size == 0 {
 			return 0, false
 		}
-		s.force()
+		s.force(from)
 	}
 	s.grow()
 	switch {
@@ -160,39 +171,55 @@ func (s *Set) remove(n uint32) {
 	s.entry(n).next, s.free = s.free, n+1
 }
 
-// finish puts an entry behind the finished ones.
-func (s *Set) finish(n, now uint32) {
+// finish puts an entry behind the finished ones of a share, whose place is not set.
+func (s *Set) finish(n, now uint32, sh *share[chain]) {
 	e := s.entry(n)
 	e.at, e.next = now, 0
-	if s.newest == 0 {
-		s.oldest = n + 1
+	if c := &sh.held; c.newest == 0 {
+		c.oldest = n + 1
 	} else {
-		s.entry(s.newest - 1).next = n + 1
+		s.entry(c.newest - 1).next = n + 1
 	}
-	s.newest = n + 1
+	sh.held.newest = n + 1
+	sh.size++
 	s.finished++
+	s.due = min(s.due, int64(now))
 }
 
-// forget removes the oldest finished entry.
-func (s *Set) forget() {
-	n := s.oldest - 1
-	if s.oldest = s.entry(n).next; s.oldest == 0 {
-		s.newest = 0
+// forget removes the oldest finished entry of a share, whose place is not set.
+func (s *Set) forget(sh *share[chain]) {
+	c := &sh.held
+	n := c.oldest - 1
+	if c.oldest = s.entry(n).next; c.oldest == 0 {
+		c.newest = 0
 	}
+	sh.size--
 	s.finished--
 	s.remove(n)
 }
 
-// force forgets the oldest finished entry before its time.
-func (s *Set) force() {
-	s.forced = max(s.forced, int64(s.entry(s.oldest-1).at))
-	s.forget()
+// force forgets the oldest finished entry of a share before its time.
+func (s *Set) force(sh *share[chain]) {
+	s.forced = max(s.forced, int64(s.entry(sh.held.oldest-1).at))
+	s.forget(sh)
+	s.shares.sized(sh)
 }
 
-// expire forgets what is too old.
+// expire forgets what is too old. It looks at every share, once a second at most.
 func (s *Set) expire(now time.Time) {
 	past := max(now.Sub(s.made), 0) - s.age
-	for s.oldest != 0 && past > time.Duration(s.entry(s.oldest-1).at+1)*time.Second {
-		s.forget()
+	old := func(second int64) bool { return past > time.Duration(second+1)*time.Second }
+	if s.due == never || !old(s.due) {
+		return
+	}
+	s.due = never
+	for _, sh := range s.shares.of {
+		for sh.size > 0 && old(int64(s.entry(sh.held.oldest-1).at)) {
+			s.forget(sh)
+		}
+		if sh.size > 0 {
+			s.due = min(s.due, int64(s.entry(sh.held.oldest-1).at))
+		}
+		s.shares.sized(sh)
 	}
 }

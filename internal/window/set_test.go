@@ -97,7 +97,7 @@ func (m *model) claim(t *rapid.T, s *Set, now time.Time) *modelClaim {
 			break
 		}
 	}
-	c, ok := s.Claim(refs, now)
+	c, ok := s.Claim(refs, 0, now)
 	if ok != room {
 		t.Fatalf("claimed: %v, want %v", ok, room)
 	}
@@ -158,7 +158,7 @@ func TestSetMemory(t *testing.T) {
 	before := heap()
 	s := NewSet(n, time.Hour, epoch)
 	for from := 0; from < n+5000; from += 500 {
-		c, ok := s.Claim(refs(from, 500), epoch)
+		c, ok := s.Claim(refs(from, 500), 0, epoch)
 		if !ok {
 			t.Fatal("no room")
 		}
@@ -180,7 +180,7 @@ func TestReachShrinksWhenIdsMakeRoom(t *testing.T) {
 	at := func(seconds int) time.Time { return epoch.Add(time.Duration(seconds) * time.Second) }
 	take := func(from, n, second int) {
 		t.Helper()
-		c, ok := s.Claim(refs(from, n), at(second))
+		c, ok := s.Claim(refs(from, n), 0, at(second))
 		if !ok {
 			t.Fatal("no room")
 		}
@@ -205,9 +205,9 @@ func TestReachShrinksWhenIdsMakeRoom(t *testing.T) {
 // A pending id is waited for: until its events are in memory for who asked for no more, else until it is settled.
 func TestClaimIsWaitedFor(t *testing.T) {
 	s := NewSet(10, time.Minute, epoch)
-	first, _ := s.Claim(refs(0, 3), epoch)
+	first, _ := s.Claim(refs(0, 3), 0, epoch)
 	twins := refs(0, 4)
-	second, ok := s.Claim(twins, epoch)
+	second, ok := s.Claim(twins, 0, epoch)
 	if !ok || twins[1].Standing != Pending || twins[1].Of != first || twins[1].First != 1 || twins[3].Standing != Fresh {
 		t.Fatalf("%+v", twins)
 	}
@@ -268,7 +268,7 @@ func BenchmarkClaim(b *testing.B) {
 			binary.BigEndian.PutUint64(text, next)
 			list[i].ID = namer.Of(text)
 		}
-		c, ok := s.Claim(list, epoch)
+		c, ok := s.Claim(list, 0, epoch)
 		if !ok {
 			b.Fatal("no room")
 		}
