@@ -26,6 +26,7 @@ type Batch struct {
 	Syntax Syntax
 
 	Caller      []byte // who was authenticated, empty for nobody: nobody else's events can be repetitions of these
+	Owner       uint64 // a hash of who is authenticated, or else of its network: whose share is taken of what is remembered
 	Producer    []byte // who sent it: orders events in `source` streams
 	Headers     []Attr // the request's headers, names in lower case, in the order they came
 	TraceParent []byte // W3C traceparent, empty for none

@@ -84,6 +84,7 @@ const (
 	PluginRefused        Code = "plugin_refused"
 	BadConfiguration     Code = "bad_configuration"
 	BackendRefused       Code = "backend_refused"
+	SameIDFailed         Code = "same_id_failed"
 )
 
 // Codes of failures that are ours: a retry can help, and the answer says what is stored.

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/internal/problem"
 	"github.com/headgate-io/headgate/internal/settings"
 	"github.com/headgate-io/headgate/internal/window"
 	"github.com/headgate-io/headgate/plugins/builtin"
@@ -87,9 +88,9 @@ func (s *stream) claim(b *event.Batch, p *passage) error {
 		refLists.Put(list)
 	}()
 	*list = s.identities(b, (*list)[:0])
-	claim, ok := s.ids.Claim(*list, time.Now())
+	claim, ok := s.ids.Claim(*list, window.Owner(b.Owner), time.Now())
 	if !ok {
-		return event.Problemf(event.Overloaded, "more events with ids are on their way than stream %s remembers (id.window.ids); send again later", s.name)
+		return event.Problemf(event.Overloaded, "more events with ids are on their way to stream %s than your part of its window has room for (id.window.ids); send again later", s.name)
 	}
 	p.claim = claim
 	for _, r := range *list {
@@ -131,22 +132,30 @@ func sourceOf(e *event.Event) []byte {
 	return nil
 }
 
-// twin says what has become of an event whose id another one brought before it. The error says that this is not known.
+// twin says what has become of an event whose id another one brought before it. One that is not safe thereby was not tried
+// itself, whatever it holds. The error says that this is not known.
 func twin(b *event.Batch, r *window.Ref) error {
 	fate, whole := r.Of.Fate(r.First)
 	switch {
 	case whole != nil && whole.Stored == "unknown":
 		return whole
 	case whole != nil:
-		b.Reject(int(r.Place), whole.Code, fmt.Sprintf("another request brought the event with this id before, and was refused: %s", whole.Detail))
+		notTried(b, r, whole.Code, "its request was refused: "+whole.Detail)
 	case fate.Verdict == event.Rejected:
-		b.Reject(int(r.Place), fate.Code, fate.Detail)
-	default: // DeadLettered, or safe
-		if fate.Verdict == event.DeadLettered {
-			b.Events[r.Place].Verdict = event.DeadLettered
-		}
+		notTried(b, r, fate.Code, fate.Detail)
+	case fate.Verdict == event.DeadLettered:
+		notTried(b, r, event.SameIDFailed, refusedForGood+" and it was set aside")
 	}
 	return nil
+}
+
+// notTried refuses an event because of what befell the one with the same id before it. When that cannot be mended by
+// sending again, this one still can be sent.
+func notTried(b *event.Batch, r *window.Ref, code event.Code, why string) {
+	if kind, _ := problem.Of(code); !kind.Retryable {
+		code = event.SameIDFailed
+	}
+	b.Reject(int(r.Place), code, "another event with this id came first, and "+why+"; this one was not tried, send it again")
 }
 
 // idMetrics are the ids of all streams that have some.
@@ -160,7 +169,7 @@ func newIDMetrics(g *Gateway) *idMetrics {
 		g:   g,
 		ids: prometheus.NewDesc("headgate_ids", "Ids of events: pending ones are on their way, remembered ones are safe.", []string{"stream", "state"}, nil),
 		window: prometheus.NewDesc("headgate_ids_window_seconds",
-			"How far back every id of the stream is remembered; less than configured after a start and when ids had to make room.", []string{"stream"}, nil),
+			"How far back every id of the stream is remembered; less than configured after a start, and when ids of a caller had to make room: then for that one.", []string{"stream"}, nil),
 	}
 }
 

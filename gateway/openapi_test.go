@@ -9,8 +9,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/headgate-io/headgate/internal/settings"
 )
 
 // apiDescription is what a running gateway says of itself, to check its answers against.
@@ -72,6 +75,7 @@ func (d *apiDescription) check(method, path string, resp *http.Response, body []
 		d.t.Errorf("%s is not described: %s", what, body)
 		return
 	}
+	d.checkHeaders(what, answer, resp)
 	if _, has := answer["content"]; !has {
 		if len(body) > 0 {
 			d.t.Errorf("%s has a body: %s", what, body)
@@ -86,6 +90,26 @@ func (d *apiDescription) check(method, path string, resp *http.Response, body []
 	}
 	for _, doc := range documents(mediaType, body) {
 		d.valid(what, pointer, doc)
+	}
+}
+
+// checkHeaders fails when an answer has a header of which a client can make something, and that is not described.
+func (d *apiDescription) checkHeaders(what string, answer map[string]any, resp *http.Response) {
+	d.t.Helper()
+	described, _ := answer["headers"].(map[string]any)
+	for name := range resp.Header {
+		telling := strings.HasPrefix(name, "Headgate-") || strings.HasPrefix(name, "Accept") || strings.HasPrefix(name, "Idempotency-")
+		switch name {
+		case "Allow", "Retry-After", "X-Request-Id", "Etag", "Location", "Www-Authenticate":
+			telling = true
+		}
+		found := false
+		for known := range described {
+			found = found || http.CanonicalHeaderKey(known) == name
+		}
+		if telling && !found {
+			d.t.Errorf("%s has a header that is not described: %s: %s", what, name, resp.Header.Get(name))
+		}
 	}
 }
 
@@ -132,7 +156,11 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := start(t, zero(t))
+	cfg := zero(t)
+	cfg.Streams = map[string]StreamConfig{"slow": {Key: KeyConfig{JSON: "/k"}, Rate: StreamRateConfig{Key: RateConfig{Events: 1, Burst: settings.Duration(2 * time.Second)}}}}
+	cfg.AutoCreate = new(bool)
+	*cfg.AutoCreate = true
+	in := start(t, cfg)
 	defer in.end()
 	d := describe(t, in)
 	jsonType, lines := "Content-Type: application/json", "Content-Type: application/x-ndjson"
@@ -145,6 +173,17 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{events, "[", []string{jsonType}, 400},
 		{events + "?dry_run=true", "{\"a\":1}\n{bad\n", []string{lines, "Headgate-Key: k"}, 200},
 		{events + "?nope=1", `{}`, []string{jsonType}, 400},
+		{events, `{"a":1}`, []string{lines, "Idempotency-Key: k"}, 200},
+		{events, `{"a":1}`, []string{lines, "Idempotency-Key: k"}, 200},
+		{events, `{"a":2}`, []string{lines, "Idempotency-Key: k"}, 422},
+		{events + "?ack=accepted", `{"a":1}`, []string{lines, "Idempotency-Key: l"}, 202},
+		{events, "{\"a\":1}\n{bad\n", []string{lines, "Idempotency-Key: m"}, 207},
+		{events, "{bad\n", []string{lines, "Idempotency-Key: n"}, 400},
+		{events + "?mode=strict", "{\"a\":1}\n{bad\n", []string{lines, "Idempotency-Key: o"}, 422},
+		{events, `"` + strings.Repeat("x", 1<<20) + `"`, []string{jsonType, "Idempotency-Key: p"}, 413},
+		{"PUT /v1/streams/orders", "{}", []string{jsonType, "Content-Encoding: gzip"}, 415},
+		{"POST /v1/streams/slow/events", "{\"k\":1}\n{\"k\":1}\n{\"k\":1}\n", []string{lines, "Idempotency-Key: q"}, 207},
+		{"POST /v1/streams/slow/events", "{\"k\":1}", []string{lines, "Idempotency-Key: r"}, 429},
 		{events, `{}`, nil, 415},
 		{events, `{}`, []string{jsonType, "Content-Encoding: rot13"}, 415},
 		{events, strings.Repeat("[", 70) + strings.Repeat("]", 70) + "\n", []string{lines}, 422},
@@ -193,7 +232,28 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	} {
 		d.call(in, c)
 	}
+	d.otherMethod(in.addresses.http, "POST", "/v1/streams/{stream}/events")
+	d.otherMethod(in.addresses.admin, "GET", "/v1/streams/{stream}")
 	d.coversAll()
+}
+
+// otherMethod checks the answer to a method that a path has not, by what one that it has describes.
+func (d *apiDescription) otherMethod(at fmt.Stringer, known, path string) {
+	d.t.Helper()
+	req, err := http.NewRequest("PATCH", fmt.Sprintf("http://%s%s", at, strings.ReplaceAll(path, "{stream}", "web")), nil)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != 405 || resp.Header.Get("Allow") == "" {
+		d.t.Errorf("%s: %d %v %v", path, resp.StatusCode, resp.Header, err)
+	}
+	d.check(known, path, resp, body)
 }
 
 // call makes a request and checks its answer.

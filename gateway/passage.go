@@ -17,6 +17,7 @@ type passage struct {
 	receipt *forward.Receipt
 	claim   *window.Claim // of the ids that it brought first; nil for none
 	twins   []window.Ref  // its events whose ids others brought before
+	slow    []window.Fate // its events whose ids are free again, since their keys are over their rate
 }
 
 // forward puts the events that are kept into the lanes. From then on their ids depend on the receipt.
@@ -25,6 +26,17 @@ func (s *stream) forward(ctx context.Context, b *event.Batch, p *passage) (err e
 	if p.claim != nil {
 		defer func() { p.settle(untaken, err) }()
 		err = event.Problemf(event.Internal, "the gateway failed") // in a panic
+	}
+	keys := s.keys.Load()
+	if keys != nil {
+		if err = s.pace(keys, b, p); err != nil {
+			return err
+		}
+		defer func() {
+			if err != nil && !isUnknown(err) {
+				keys.refund(b)
+			}
+		}()
 	}
 	s.partitioner.Assign(b, nil)
 	stale, err := s.forwarder.Forward(ctx, b, p.receipt, nil)
@@ -39,7 +51,7 @@ func (s *stream) forward(ctx context.Context, b *event.Batch, p *passage) (err e
 func (p *passage) settle(untaken []int32, err error) {
 	claim, receipt := p.claim, p.receipt
 	problem, failed := errors.AsType[*event.Problem](err)
-	var lost []window.Fate
+	lost := slices.Clip(p.slow)
 	switch {
 	case !failed:
 		claim.Taken()
@@ -53,7 +65,7 @@ func (p *passage) settle(untaken []int32, err error) {
 	}
 	receipt.Then(func() {
 		stopped, _ := errors.AsType[*event.Problem](receipt.Stopped())
-		all := append(lost, fates(receipt.Failed())...)
+		all := slices.Concat(lost, fates(receipt.Failed()))
 		slices.SortFunc(all, func(a, b window.Fate) int { return int(a.Place - b.Place) })
 		claim.Settle(all, stopped, time.Now())
 	})

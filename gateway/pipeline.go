@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/plugins"
@@ -18,12 +17,9 @@ func (s *stream) Accept(ctx context.Context, b *event.Batch) error {
 		s.try(b)
 		return nil
 	}
-	if keys := s.keys.Load(); keys != nil {
-		keys.apply(b, time.Now())
-	}
 	if b.Strict && b.Counts().Rejected+len(b.Letters) > 0 {
 		refuseLetters(b)
-		return event.Problemf(event.StrictRejected, "events were refused and mode=strict stores all or nothing; see errors")
+		return strictRefusal()
 	}
 	p := passage{receipt: s.forwarder.NewReceipt()}
 	if err := s.claim(b, &p); err != nil {

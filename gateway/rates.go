@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"fmt"
-	"net/netip"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -84,18 +83,8 @@ func (c *callers) ask(who ingest.Caller, ask rate.Ask, now time.Time) time.Durat
 	if c.usual == nil || c.addresses == nil {
 		return 0
 	}
-	name, n := network(who.Addr)
+	name, n := ingest.Network(who.Addr)
 	return c.addresses.Take(name[:n], c.usual, ask, c.addresses.Moment(now))
-}
-
-// network is what counts as one address: of IPv6 the first 64 bits, since whoever has one has all of these.
-func network(a netip.Addr) (name [8]byte, n int) {
-	if a = a.Unmap(); a.Is4() {
-		four := a.As4()
-		return name, copy(name[:], four[:])
-	}
-	sixteen := a.As16()
-	return name, copy(name[:], sixteen[:8])
 }
 
 // keyRate is the rate of each key of a stream.
@@ -132,9 +121,9 @@ func describeRate(l *rate.Limit) string {
 }
 
 // apply refuses the events whose key is over its rate. Once one of a batch is refused the later ones of its key are too,
-// so that none overtakes. Events without a key have no rate.
-func (k *keyRate) apply(b *event.Batch, now time.Time) {
-	at, refused := k.buckets.Moment(now), 0
+// so that none overtakes. Events without a key have no rate. It returns how many are refused.
+func (k *keyRate) apply(b *event.Batch, now time.Time) (refused int) {
+	at := k.buckets.Moment(now)
 	for i := range b.Events {
 		e := &b.Events[i]
 		if e.Verdict != event.Keep || !e.HasKey {
@@ -148,5 +137,15 @@ func (k *keyRate) apply(b *event.Batch, now time.Time) {
 	}
 	if refused > 0 {
 		k.refused.Add(float64(refused))
+	}
+	return refused
+}
+
+// refund gives the keys of b back what apply took for events of which nothing is stored after all.
+func (k *keyRate) refund(b *event.Batch) {
+	for i := range b.Events {
+		if e := &b.Events[i]; e.Verdict == event.Keep && e.HasKey {
+			k.buckets.Give(e.Key, &k.limit, rate.Ask{Events: 1, Bytes: int64(len(e.Data))})
+		}
 	}
 }

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -83,6 +84,7 @@ func define(cfg StreamConfig, revision uint64, managed string) (*definition, err
 				Body: int64(cfg.Limits.Body), Inflated: int64(cfg.Limits.Inflated), Ratio: cfg.Limits.Ratio,
 				Event: int64(cfg.Limits.Event), Events: cfg.Limits.Events, Depth: cfg.Limits.Depth,
 			},
+			Headers:    slices.DeleteFunc([]string{key.Header, id.Header}, func(name string) bool { return name == "" }),
 			MediaTypes: cfg.Types, PassUTF8: cfg.UTF8 == "pass",
 			AckDefault: def, AckMin: low, AckMax: high, Watch: watch,
 		},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"time"
 
@@ -22,6 +23,7 @@ type core struct {
 	log     *slog.Logger
 	timeout time.Duration // from the end of the body to the answer
 	keys    *window.Keys
+	seed    maphash.Seed // of owners
 }
 
 // serve answers one request.
@@ -84,6 +86,7 @@ func (c *core) storeBody(ctx context.Context, r *request, p *plan, w *work) answ
 	}
 	now := time.Now()
 	p.describe(b, r, now)
+	b.Owner = uint64(c.owner(p, r))
 	if p.run != nil {
 		b.Late = c.late(p)
 	}

@@ -48,12 +48,19 @@ const (
 )
 
 // mark adds to the fields of an answer what a page at origin needs to read it.
-func (c *cors) mark(h *fasthttp.ResponseHeader, origin []byte) {
+func (c *cors) mark(h *fasthttp.ResponseHeader, origins [][]byte) {
 	h.Add("Vary", "Origin")
-	if c.origins[string(origin)] {
-		h.SetBytesV("Access-Control-Allow-Origin", origin)
+	if len(origins) == 1 && c.origins[string(origins[0])] {
+		h.SetBytesV("Access-Control-Allow-Origin", origins[0])
 		h.Set("Access-Control-Expose-Headers", corsExposed)
 	}
+}
+
+// markUnread marks the answer to a header that could not be read, so that nobody knows from which page it came. What it
+// says is no secret.
+func (c *cors) markUnread(h *fasthttp.ResponseHeader) {
+	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Access-Control-Expose-Headers", corsExposed)
 }
 
 // preflight answers the question that a browser asks before it sends what a form could not. ok is false when r is no such
@@ -62,6 +69,9 @@ func (c *cors) preflight(r *request) (a answer, no *refusal, ok bool) {
 	origin := value(r.fields, "origin")
 	if string(r.method) != "OPTIONS" || origin == nil || value(r.fields, "access-control-request-method") == nil {
 		return a, nil, false
+	}
+	if count(r.fields, "origin") > 1 {
+		return a, twice(originField, []byte("origin")), true
 	}
 	if !c.origins[string(origin)] {
 		return a, refuse(event.Forbidden, "the origin %q is not among http.cors.origins", origin), true
@@ -94,4 +104,14 @@ func value(fields []event.Attr, name string) []byte {
 		}
 	}
 	return nil
+}
+
+// count is how many fields are called name.
+func count(fields []event.Attr, name string) (n int) {
+	for i := range fields {
+		if string(fields[i].Name) == name {
+			n++
+		}
+	}
+	return n
 }

@@ -131,3 +131,27 @@ func TestCheckOrigin(t *testing.T) {
 		}
 	}
 }
+
+// Two origins are none, and the answer to a header that could not be read is for any page.
+func TestCORSOddHeaders(t *testing.T) {
+	g := serve(t, Config{Origins: []string{page}}, &fakeStream{})
+	two := []string{"Origin: " + page, "Origin: https://evil.example"}
+	for _, origins := range [][]string{two, {two[1], two[0]}} {
+		pre := g.dial().send(preflight(append(origins, "Access-Control-Request-Method: POST")...)).answer().want(t, 400, event.BadParameter)
+		post := g.post("{}", append(origins, ndjson)...).want(t, 400, event.BadParameter)
+		for _, r := range []result{pre, post} {
+			if r.Header.Get("Access-Control-Allow-Origin") != "" {
+				t.Errorf("%v", r.Header)
+			}
+		}
+	}
+	large := g.post("{}", ndjson, "Origin: "+page, "X: "+strings.Repeat("x", readBuffer)).want(t, 431, event.HeadersTooLarge)
+	if large.Header.Get("Access-Control-Allow-Origin") != "*" {
+		t.Errorf("%v", large.Header)
+	}
+	g.nothing()
+	none := serve(t, Config{}, &fakeStream{})
+	if r := none.post("{}", ndjson, "X: "+strings.Repeat("x", readBuffer)).want(t, 431, event.HeadersTooLarge); r.Header.Get("Access-Control-Allow-Origin") != "" {
+		t.Errorf("without origins: %v", r.Header)
+	}
+}

@@ -103,7 +103,7 @@ func (e *edge) handle(ctx context.Context, fast *fasthttp.RequestCtx) {
 	e.write(fast, c, &a)
 	h := &fast.Request.Header
 	if e.cors != nil {
-		e.cors.mark(&fast.Response.Header, h.Peek("Origin"))
+		e.cors.mark(&fast.Response.Header, h.PeekAll("Origin"))
 	}
 	e.core.metrics.answered(h.RequestURI(), h.Method(), a.status, time.Since(start))
 	found.free(a.doc)
@@ -219,6 +219,9 @@ func (e *edge) failed(fast *fasthttp.RequestCtx, err error) {
 	a := e.core.refused(headProblem(c, err), identity{})
 	a.close = c.fault == nil
 	e.write(fast, c, &a)
+	if e.cors != nil {
+		e.cors.markUnread(&fast.Response.Header)
+	}
 	e.core.metrics.answered(nil, nil, a.status, 0)
 }
 

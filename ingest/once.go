@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/ingest/cloudevents"
 	"github.com/headgate-io/headgate/internal/window"
 )
 
@@ -60,8 +61,8 @@ func unquoteString(value []byte) (key []byte, ok bool) {
 
 // storeOnce is storeBody for a request with an idempotency key: it is stored once, and its answer is said again.
 func (c *core) storeOnce(ctx context.Context, r *request, p *plan, w *work) (a answer) {
-	key := window.Sums(p.caller, []byte(p.name), p.once)
-	run, standing := c.keys.Begin(key, contentOf(r, w.body.bytes()), time.Now())
+	asked := window.Request{Key: window.Sums(p.caller, []byte(p.name), p.once), Content: contentOf(r, p, w.body.bytes()), Stream: p.name, Owner: c.owner(p, r)}
+	run, standing := c.keys.Begin(asked, time.Now())
 	wait := &deadline{Context: ctx, until: time.Now().Add(c.timeout)}
 	defer wait.end()
 	for {
@@ -71,26 +72,25 @@ func (c *core) storeOnce(ctx context.Context, r *request, p *plan, w *work) (a a
 		case window.Finished, window.Unknown:
 			said, ok, err := run.Wait(wait)
 			if err == nil && !ok { // nothing of it was stored after all
-				run, standing = c.keys.Begin(key, contentOf(r, w.body.bytes()), time.Now())
+				run, standing = c.keys.Begin(asked, time.Now())
 				continue
 			}
 			a = c.again(r, p, said, err)
 		default:
 			a = c.refused(p.notOnce(standing), p.who)
 		}
-		a.add("Headgate-Idempotency-Window", strconv.Itoa(int(c.keys.Reach(time.Now())/time.Second)))
+		a.add("Headgate-Idempotency-Window", strconv.Itoa(int(c.keys.Reach(asked.Owner, time.Now())/time.Second)))
 		return a
 	}
 }
 
 // contentOf is what requests with one key must have in common: the body as it was sent and what says how it is read.
-func contentOf(r *request, body []byte) window.Sum {
+func contentOf(r *request, p *plan, body []byte) window.Sum {
 	_, query, _ := route(r.target)
 	var room [16]event.Attr
 	said := room[:0]
 	for _, f := range r.fields {
-		switch name := string(f.Name); {
-		case name == "content-type", name == "content-encoding", name == "headgate-key", len(name) > 3 && name[:3] == "ce-":
+		if p.matters(f.Name) {
 			said = append(said, f)
 		}
 	}
@@ -100,6 +100,16 @@ func contentOf(r *request, body []byte) window.Sum {
 		parts = append(parts, f.Name, f.Value)
 	}
 	return window.Sums(parts...)
+}
+
+// matters tells whether a header field of this name changes what is stored or answered. What a plugin reads besides is not
+// known, and what a client or a proxy says anew each time must not count.
+func (p *plan) matters(name []byte) bool {
+	switch string(name) {
+	case "content-type", "content-encoding", "headgate-key", "headgate-ack", "headgate-source":
+		return true
+	}
+	return bytes.HasPrefix(name, []byte(cloudevents.Prefix)) || slices.ContainsFunc(p.settings.Headers, func(h string) bool { return h == string(name) })
 }
 
 // storeFirst takes the first request with its key. What is stored, or may be, binds the key; all else frees it.
@@ -149,7 +159,7 @@ func (p *plan) notOnce(standing int) *refusal {
 	case window.Different:
 		no = refuse(event.IdempotencyMismatch, "this Idempotency-Key was used with other content; choose another key for another request")
 	default:
-		no = refuse(event.Overloaded, "too many requests with idempotency keys are running; send again later")
+		no = refuse(event.Overloaded, "too many requests of yours, or to this stream, with idempotency keys are running; send again later")
 	}
 	no.Stream = p.counters.name
 	return no
@@ -193,7 +203,7 @@ func watchKeys(reg prometheus.Registerer, keys *window.Keys) error {
 	}
 	var all []error
 	for _, c := range []prometheus.Collector{
-		gauge("headgate_idempotency_window_seconds", "How far back every request with an Idempotency-Key is remembered; less than configured after a start and when keys had to make room.",
+		gauge("headgate_idempotency_window_seconds", "How far back every request with an Idempotency-Key is remembered; less than configured after a start, and when keys of a caller had to make room: then for that one.",
 			func(s window.State) float64 { return s.Reach.Seconds() }),
 		gauge("headgate_idempotency_keys", "Idempotency keys that are remembered with their answers.", func(s window.State) float64 { return float64(s.Finished) }),
 		gauge("headgate_idempotency_running", "Requests with an Idempotency-Key whose outcome is not known yet.", func(s window.State) float64 { return float64(s.Pending) }),

@@ -58,7 +58,7 @@ func TestKeyedRequestIsStoredOnce(t *testing.T) {
 
 // Everything that makes the content of a request is bound to its key.
 func TestKeyWithOtherContentIsRefused(t *testing.T) {
-	g := serve(t, Config{}, &fakeStream{})
+	g := serve(t, Config{}, &fakeStream{settings: Settings{Headers: []string{"x-id"}}})
 	send := func(target, body string, header ...string) result {
 		return g.dial().send(request11(target, body, append(header, "Idempotency-Key: k")...)).answer()
 	}
@@ -67,8 +67,11 @@ func TestKeyWithOtherContentIsRefused(t *testing.T) {
 	send(events, "{}", "Content-Type: application/json").want(t, 422, event.IdempotencyMismatch)
 	send(events+"?ack=delivered", "{}", ndjson).want(t, 422, event.IdempotencyMismatch)
 	send(events, "{}", ndjson, "Headgate-Key: x").want(t, 422, event.IdempotencyMismatch)
+	send(events, "{}", ndjson, "Headgate-Ack: accepted").want(t, 422, event.IdempotencyMismatch)
+	send(events, "{}", ndjson, "Headgate-Source: other").want(t, 422, event.IdempotencyMismatch)
+	send(events, "{}", ndjson, "X-Id: 7").want(t, 422, event.IdempotencyMismatch)
 	send(events, gzipped("{}"), ndjson, "Content-Encoding: gzip").want(t, 422, event.IdempotencyMismatch)
-	if a := send(events, "{}", ndjson).want(t, 200, ""); a.Header.Get("Idempotency-Replayed") != "true" {
+	if a := send(events, "{}", ndjson, "User-Agent: other").want(t, 200, ""); a.Header.Get("Idempotency-Replayed") != "true" {
 		t.Error("not replayed")
 	}
 	if got := g.data(); len(got) != 1 {

@@ -42,6 +42,7 @@ const (
 	keyField
 	sourceField
 	onceField
+	originField
 	singles
 )
 
@@ -57,6 +58,8 @@ func single(name []byte) int {
 		return sourceField
 	case "idempotency-key":
 		return onceField
+	case "origin":
+		return originField
 	}
 	return -1
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"net"
 	"time"
@@ -82,7 +83,7 @@ func New(cfg Config, gate Gate, deps Deps) (*Server, error) {
 		return nil, err
 	}
 	c := &core{gate: gate, auth: deps.Auth, rates: deps.Rates, budget: deps.Budget, metrics: m, log: deps.Log, timeout: cfg.RequestTimeout,
-		keys: window.NewKeys(cfg.IdempotencyKeys, cfg.IdempotencyWindow, time.Now())}
+		keys: window.NewKeys(cfg.IdempotencyKeys, cfg.IdempotencyWindow, time.Now()), seed: maphash.MakeSeed()}
 	if err := watchKeys(deps.Metrics, c.keys); err != nil {
 		return nil, err
 	}

@@ -45,6 +45,9 @@ type Settings struct {
 	// Watch[i] is the JSON pointer whose value the syntax check notes in Event.Fields[i].
 	Watch []jsonscan.Pointer
 
+	// Headers are request headers, in lower case, that say something of the events, besides those that every stream reads.
+	Headers []string
+
 	scanners sync.Pool // of *jsonscan.Scanner
 }
 

@@ -79,18 +79,17 @@ func serve(ctx context.Context, src gateway.Sources) error {
 	return err
 }
 
-// onHangup calls do at each SIGHUP until what it returns is called.
+// onHangup calls do at each SIGHUP until what it returns is called, which does not wait for one that goes on: it may be
+// reading from a file system that does not answer.
 func onHangup(do func()) (end func()) {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
-	done := make(chan struct{})
 	go func() {
-		defer close(done)
 		for range hangups {
 			do()
 		}
 	}()
-	return func() { signal.Stop(hangups); close(hangups); <-done }
+	return func() { signal.Stop(hangups); close(hangups) }
 }
 
 func newLogger(out *os.File, cfg gateway.LogConfig) *slog.Logger {

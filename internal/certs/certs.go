@@ -7,14 +7,14 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"io"
 	"log/slog"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/headgate-io/headgate/internal/plainfile"
 )
 
 // Pair are the files of a certificate, with those that signed it behind it, and of its private key, both PEM.
@@ -57,26 +57,13 @@ func Open(pair Pair, log *slog.Logger) (*Keeper, error) {
 const fileBytes = 1 << 20
 
 func (p Pair) read() (c content, err error) {
-	if c.cert, err = readFile(p.Cert); err != nil {
+	if c.cert, err = plainfile.Read(p.Cert, fileBytes); err != nil {
 		return c, fmt.Errorf("read certificate: %w", err)
 	}
-	if c.key, err = readFile(p.Key); err != nil {
+	if c.key, err = plainfile.Read(p.Key, fileBytes); err != nil {
 		return c, fmt.Errorf("read key of the certificate: %w", err)
 	}
 	return c, nil
-}
-
-func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	doc, err := io.ReadAll(io.LimitReader(f, fileBytes+1))
-	if err == nil && len(doc) > fileBytes {
-		err = fmt.Errorf("%s is larger than %d bytes", path, fileBytes)
-	}
-	return doc, err
 }
 
 func (p Pair) parse(c content) (*tls.Certificate, error) {
@@ -127,14 +114,20 @@ func (k *Keeper) Collector() prometheus.Collector {
 // unlike watching them, also notices what is replaced behind a symbolic link or on a network file system.
 const every = 5 * time.Second
 
-// Run looks at the files until ctx ends.
+// Run looks at the files until ctx ends. It does not wait then for a look that a file system keeps.
 func (k *Keeper) Run(ctx context.Context) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			k.Look()
+		case <-ctx.Done():
+			return
+		}
+		looked := make(chan struct{})
+		go func() { defer close(looked); k.Look() }()
+		select {
+		case <-looked:
 		case <-ctx.Done():
 			return
 		}

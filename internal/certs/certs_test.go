@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,6 +109,33 @@ func TestI01I05NewFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	look(k.serial(t), 2, 4)
+}
+
+// I01: a pipe in the place of a file keeps nobody waiting, and what comes after it is taken over.
+func TestI01PipeKeepsNobodyWaiting(t *testing.T) {
+	pair, next := made(t, time.Now()), made(t, time.Now())
+	k, err := Open(pair, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := k.serial(t)
+	if err := os.Remove(pair.Cert); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(pair.Cert, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if k.Look(); k.serial(t) != old {
+		t.Error("the old certificate is not in force")
+	}
+	if err := os.Remove(pair.Cert); err != nil {
+		t.Fatal(err)
+	}
+	become(t, pair.Key, next.Key)
+	become(t, pair.Cert, next.Cert)
+	if k.Look(); k.serial(t) == old {
+		t.Error("the new certificate is not in force")
+	}
 }
 
 // I01: within 10 s, without anybody asking.

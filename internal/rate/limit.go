@@ -48,6 +48,13 @@ func (l *Limit) take(b bucket, ask Ask, now Moment) (next bucket, wait time.Dura
 	return b, max(1, time.Duration(late))
 }
 
+// give is a step of a bucket into which goes back what was taken.
+func (l *Limit) give(b bucket, ask Ask) bucket {
+	b.events -= cost(ask.Events, l.Events)
+	b.bytes -= cost(ask.Bytes, l.Bytes)
+	return b
+}
+
 // late is how long from now on the cost is not there.
 func (l *Limit) late(full, cost, now Moment) Moment {
 	return max(full, now) + min(cost, Moment(l.Burst)) - Moment(l.Burst) - now

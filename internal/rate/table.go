@@ -59,6 +59,19 @@ func (t *Table) Take(name []byte, l *Limit, ask Ask, now Moment) (wait time.Dura
 	return wait
 }
 
+// Give puts back what was taken of the bucket of a name and not used after all. A bucket that was forgotten is full.
+func (t *Table) Give(name []byte, l *Limit, ask Ask) {
+	h := maphash.Bytes(t.seed, name)
+	s := &t.sets[(h>>32)&uint64(len(t.sets)-1)]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, known := range &s.names {
+		if known == h {
+			s.buckets[i] = l.give(s.buckets[i], ask)
+		}
+	}
+}
+
 // find returns the place of a name: the one it has, or a full bucket's, or that of the one which is full first.
 func (s *set) find(h uint64, now Moment) (place int) {
 	for i, name := range &s.names {

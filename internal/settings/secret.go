@@ -3,9 +3,10 @@ package settings
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
+
+	"github.com/headgate-io/headgate/internal/plainfile"
 )
 
 // secretBytes bounds the file of a secret: more is some other file.
@@ -23,10 +24,11 @@ func ReadSecret(ref string) (string, error) {
 			return "", fmt.Errorf("the variable %s is not set, or empty", rest)
 		}
 	case kind == "file" && rest != "":
-		var err error
-		if text, err = readBounded(rest); err != nil {
+		doc, err := plainfile.Read(rest, secretBytes)
+		if err != nil {
 			return "", err
 		}
+		text = string(doc)
 		if strings.TrimSpace(text) == "" {
 			return "", fmt.Errorf("the file %s is empty", rest)
 		}
@@ -36,17 +38,4 @@ func ReadSecret(ref string) (string, error) {
 		return "", errors.New("must be file:PATH or env:NAME; the secret itself does not belong here")
 	}
 	return strings.TrimSpace(text), nil
-}
-
-func readBounded(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	doc, err := io.ReadAll(io.LimitReader(f, secretBytes+1))
-	if err == nil && len(doc) > secretBytes {
-		err = fmt.Errorf("%s is larger than %s: not a secret", path, Bytes(secretBytes))
-	}
-	return string(doc), err
 }

@@ -31,7 +31,7 @@ func TestReadSecret(t *testing.T) {
 		"env:BLANK_OF_A_TEST":                    "or empty",
 		"file:/does/not/exist":                   "no such file",
 		file("\n"):                               "is empty",
-		file(strings.Repeat("x", secretBytes+1)): "not a secret",
+		file(strings.Repeat("x", secretBytes+1)): "larger than 65536 bytes",
 	} {
 		_, err := ReadSecret(ref)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {

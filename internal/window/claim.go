@@ -125,6 +125,30 @@ func (s *Set) claim(c *Claim, refs []Ref, now time.Time) bool {
 	return true
 }
 
+// Refuse ends the claim of the events with a fate, in order of their places, before any other is on its way.
+func (c *Claim) Refuse(fates []Fate) {
+	s := c.set
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rest := fates
+	for i := range c.ids {
+		id := &c.ids[i]
+		for len(rest) > 0 && rest[0].Place < id.place {
+			rest = rest[1:]
+		}
+		if len(rest) > 0 && rest[0].Place == id.place {
+			s.remove(id.entry)
+			id.entry = gone
+			s.pending--
+			c.share.held.pending--
+		}
+	}
+	c.fates = fates
+}
+
+// gone is in the place of an entry whose claim has ended.
+const gone = 1<<32 - 1
+
 // Taken says that the events are on their way and can only be refused by the backend: what was asked for in bounded
 // memory is reached.
 func (c *Claim) Taken() {
@@ -135,7 +159,7 @@ func (c *Claim) Taken() {
 }
 
 // Settle ends the claim. The ids of the events with a fate, in order of their places, are forgotten: a repetition is
-// tried anew. The others are safe, unless whole says what has become of the batch: then none is.
+// tried anew. The fates given to Refuse are among them. The others are safe, unless whole says what has become of the batch: then none is.
 func (c *Claim) Settle(fates []Fate, whole *event.Problem, now time.Time) {
 	s := c.set
 	rest := fates
@@ -151,12 +175,15 @@ func (c *Claim) settle(ids []claimed, fates []Fate, failed bool, now uint32) []F
 	s := c.set
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pending -= len(ids)
-	c.share.held.pending -= len(ids)
 	for _, id := range ids {
 		for len(fates) > 0 && fates[0].Place < id.place {
 			fates = fates[1:]
 		}
+		if id.entry == gone {
+			continue
+		}
+		s.pending--
+		c.share.held.pending--
 		if failed || len(fates) > 0 && fates[0].Place == id.place {
 			s.remove(id.entry)
 		} else {
