@@ -51,7 +51,7 @@ func (l *Limit) take(b bucket, ask Ask, now Moment) (next bucket, wait time.Dura
 // give is a step of a bucket into which goes back what was taken.
 func (l *Limit) give(b bucket, ask Ask) bucket {
 	b.events -= cost(ask.Events, l.Events)
-	b.bytes -= cost(ask.Bytes, l.Bytes)
+	b.bytes -= cost(ask.Bytes, float64(l.Bytes))
 	return b
 }
 
