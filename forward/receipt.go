@@ -26,6 +26,7 @@ type Receipt struct {
 	failed    []Failure
 	stopped   bool // a hard stop has given up on events
 	postponed bool // some of pending are not waited for any more: they are in the spool for longer
+	full      bool // nor is anything of unsafe or pending: the backend has had no room for a while
 }
 
 // stage counts events on their way to some point.
@@ -46,7 +47,7 @@ func (f *Forwarder) NewReceipt() *Receipt { return &Receipt{budget: f.budget} }
 
 // Wait returns nil when every event of the batch that Forward took has come as far as level or is listed by
 // Failed. Accepted is reached when Forward returns; Durable when the spool has it, or the backend; Delivered is the
-// backend's confirmation, at the level it declares. When ctx ends first, or the forwarder is stopped, the error is an
+// backend's confirmation, at the level it declares. When ctx ends first, the backend stays full, or the forwarder is stopped, the error is an
 // *event.Problem that says what is stored.
 func (r *Receipt) Wait(ctx context.Context, level event.Level) error {
 	r.budget.Release(r.kept)
@@ -118,7 +119,7 @@ func (r *Receipt) reached(s *stage) <-chan struct{} {
 	defer r.mu.Unlock()
 	if s.done == nil {
 		s.done = make(chan struct{})
-		if s.left == 0 && !r.telling {
+		if s.left == 0 && !r.telling || r.full {
 			close(s.done)
 		}
 	}
@@ -134,8 +135,25 @@ func (r *Receipt) outcome(level event.Level) error {
 			Detail: "the gateway stopped before the backend confirmed; send the request again: events that have ids, with the same ones"}
 	case r.postponed && level > event.Durable:
 		return notDelivered("the backend takes nothing at the moment")
+	case r.full && r.unsafe.left == 0 && r.pending.left > 0 && level > event.Durable:
+		return notDelivered("the backend has no room at the moment")
+	case r.full && r.unsafe.left > 0:
+		return &event.Problem{Code: event.BackendFull, Stored: "unknown",
+			Detail: "the backend has no room for these events, which are stored once it has; send the request again later with the same ids"}
 	}
 	return nil
+}
+
+// fill ends the wait for events that the backend has no room for, unless they are on their way into a spool.
+func (r *Receipt) fill(spool bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if spool && r.unsafe.left > 0 {
+		return
+	}
+	if r.full = true; !r.telling {
+		r.wake()
+	}
 }
 
 // expect announces n events that are about to enter the lanes; a negative n takes back those that did not.
@@ -205,7 +223,7 @@ func (s *stage) subtract(n int) (left int) {
 // wake ends the waits that are over; r.mu is held.
 func (r *Receipt) wake() {
 	for _, s := range [...]*stage{&r.unsafe, &r.pending} {
-		if s.left == 0 && s.done != nil && !closed(s.done) {
+		if (s.left == 0 || r.full) && s.done != nil && !closed(s.done) {
 			close(s.done)
 		}
 	}

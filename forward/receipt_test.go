@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -187,6 +188,39 @@ func TestRefusedFramesAreToldApart(t *testing.T) {
 		wantStrings(t, data(t, got), "c")
 		if got[0].First != 3 {
 			t.Errorf("the run after the refused one begins with number %d, want 3", got[0].First)
+		}
+	})
+}
+
+// TestF9WhoFindsTheBackendFullLearnsItSoon, instead of waiting for its deadline; what its events come to is not known yet,
+// since the lane goes on trying.
+func TestF9WhoFindsTheBackendFullLearnsItSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var room atomic.Bool
+		m := &memory{answer: func(context.Context, *Run) error {
+			if room.Load() {
+				return nil
+			}
+			return &SendError{Code: event.BackendFull, After: 100 * time.Millisecond}
+		}}
+		f := start(t, config(1), m, Deps{})
+		begin := time.Now()
+		r := forward(t, f, batch(event.Durable, "a"))
+		wantCode(t, r.Wait(t.Context(), event.Durable), event.BackendFull, "unknown")
+		if took := time.Since(begin); took > 5*time.Second {
+			t.Errorf("it waited %v", took)
+		}
+		_, err := f.Forward(t.Context(), batch(event.Durable, "b"), f.NewReceipt(), nil)
+		wantCode(t, err, event.BackendFull, "")
+		settled := make(chan struct{})
+		r.Then(func() { close(settled) })
+		room.Store(true)
+		<-settled
+		if err := r.Stopped(); err != nil {
+			t.Errorf("stored in the end, and yet %v", err)
+		}
+		if err := forward(t, f, batch(event.Durable, "c")).Wait(t.Context(), event.Durable); err != nil {
+			t.Errorf("with room again: %v", err)
 		}
 	})
 }

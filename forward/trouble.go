@@ -24,8 +24,32 @@ func (l *lane) failed(what string, failures int, err error) {
 		now.since = before.since
 	}
 	l.trouble.Store(&now)
+	if now.code == event.BackendFull && time.Since(now.since) >= fullPatience {
+		l.tellFull()
+	}
 	if failures == 1 {
 		l.f.log.Warn("the backend took nothing: trying until it does", "call", what, "partition", l.partition, "err", err)
+	}
+}
+
+// fullPatience is how long a request waits for room in the backend. Before that, shares of it may only have to be cut anew,
+// or old runs to go; later ones are refused at once, and who waits already should not have to until the deadline.
+const fullPatience = time.Second
+
+// tellFull ends the wait of all requests with events in the lane.
+func (l *lane) tellFull() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	tell := func(fr *frame) {
+		for _, p := range fr.parts {
+			p.receipt.fill(l.f.spool != nil)
+		}
+	}
+	for _, fr := range l.queue {
+		tell(fr)
+	}
+	if l.open != nil {
+		tell(l.open)
 	}
 }
 

@@ -64,7 +64,8 @@ func (c *JetStreamConfig) problem(name string) error {
 type bus struct {
 	name, where      string
 	replicas, spread int
-	writer, readConn *nats.Conn // apart, so that publishing does not wait behind reading
+	maxBytes         settings.Bytes // of all streams together; 0: no bound
+	writer, readConn *nats.Conn     // apart, so that publishing does not wait behind reading
 	reader           *jetstream.Reader
 	keeper           *jetstream.Keeper
 	damage           []natsd.Damage // of the embedded one: what it has lost
@@ -82,6 +83,7 @@ func (b *bus) lost(stream string) (upTo uint64) {
 
 // complete takes the connections over, the writer's and the reader's.
 func (b *bus) complete(cfg *JetStreamConfig, conns []*nats.Conn, log *slog.Logger) error {
+	b.maxBytes = cfg.MaxBytes
 	b.replicas, b.spread, b.writer, b.readConn = max(1, cfg.Replicas), max(1, cfg.Streams), conns[0], conns[1]
 	var errReader, errKeeper error
 	b.reader, errReader = jetstream.NewReader(b.readConn, b.spread)
@@ -139,6 +141,9 @@ func (b *bus) err() error {
 
 // fits refuses a stream whose largest event is more than one message of the server takes.
 func (b *bus) fits(cfg *StreamConfig) error {
+	if err := b.roomFor(cfg); err != nil {
+		return event.Problemf(event.BadConfiguration, "%v", err)
+	}
 	largest := b.writer.MaxPayload()
 	if int64(cfg.Limits.Event)+frameOverhead <= largest {
 		return nil
@@ -156,7 +161,7 @@ func (b *bus) open(ctx context.Context, name, gateway string, partitions int, lo
 	}
 	to, err := jetstream.Open(ctx, b.writer, jetstream.Config{
 		Stream: name, Gateway: gateway, MaxBytes: maxBytes, Replicas: b.replicas, Streams: b.spread, Partitions: partitions,
-		OnFull: b.keeper.Wake, Lost: b.lost(name),
+		OnFull: b.keeper.Full, Lost: b.lost(name),
 	}, log)
 	if err != nil {
 		return delivery{}, fmt.Errorf("backend %s (%s): %w", b.name, b.where, err)

@@ -183,6 +183,9 @@ func (c *Config) Validate() error {
 		add("streams."+name, mustBe(validName(name), "not a stream name; use a-z, 0-9, _ and -, at most 63"))
 		add("streams."+name, errors.Join(s.problem(), c.knowsBackend(s.Backend)))
 	}
+	for name, b := range c.Backends {
+		add("backends."+name+".jetstream.max_bytes", c.roomIn(name, b.JetStream))
+	}
 	_, err := c.openTokens()
 	add("auth.tokens", err)
 	add("rates", c.rateProblem())

@@ -314,10 +314,29 @@ func TestNewStreamWithPluginsThatDoNotExist(t *testing.T) {
 	}
 }
 
-// TestF9FullBackendIsRefusedAtOnce: only the request that found the backend full waits; the next ones are told so.
+// TestASmallBackendTakesItsFirstRun: a frame larger than the first share of a small max_bytes goes in.
+func TestASmallBackendTakesItsFirstRun(t *testing.T) {
+	cfg := zero(t)
+	cfg.Backends[LocalBackend].JetStream.MaxBytes = 16 << 20 // of which a stream begins with 400 KiB
+	in := start(t, cfg)
+	random := make([]byte, 15<<10)
+	var body strings.Builder
+	for range 60 {
+		if _, err := rand.Read(random); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&body, "{\"a\":%q}\n", base64.StdEncoding.EncodeToString(random))
+	}
+	in.want(200, `"accepted":60`, "web", body.String())
+	in.want(200, `"accepted":1`, "web", `{"p":1}`)
+	in.end()
+}
+
+// TestF9FullBackendIsRefusedAtOnce: only the request that found the backend full waits, a second or so; the next ones are told
+// so at once.
 func TestF9FullBackendIsRefusedAtOnce(t *testing.T) {
 	cfg := zero(t)
-	cfg.HTTP.RequestTimeout = settings.Duration(5 * time.Second)
+	cfg.HTTP.RequestTimeout = settings.Duration(time.Minute)
 	cfg.Drain.Timeout = settings.Duration(time.Second)
 	cfg.Backends[LocalBackend].JetStream.MaxBytes = 64 << 20 // of which a stream alone gets about three quarters
 	in := start(t, cfg)
@@ -327,14 +346,14 @@ func TestF9FullBackendIsRefusedAtOnce(t *testing.T) {
 	}
 	body := fmt.Sprintf("{\"a\":%q}", base64.StdEncoding.EncodeToString(random))
 	in.want(200, `"accepted":1`, "other", "{}") // made now: making a stream cuts the shares anew
-	status := 200
+	status, answer := 200, ""
 	for range 400 {
-		if status, _ = in.post("web", body); status != 200 {
+		if status, answer = in.post("web", body); status != 200 {
 			break
 		}
 	}
-	if status != 503 {
-		t.Fatalf("400 requests of 200 KiB went into 64 MiB, the last was answered %d", status)
+	if status != 503 || !strings.Contains(answer, `"code":"backend_full"`) || !strings.Contains(answer, `"stored":"unknown"`) {
+		t.Fatalf("400 requests of 200 KiB went into 64 MiB, the last was answered %d %s", status, answer)
 	}
 	in.want(503, `"code":"backend_full"`, "web", body)
 	in.want(200, `"accepted":1`, "other", body) // a full stream stops no other

@@ -22,6 +22,7 @@ type lane struct {
 	stored uint64 // number of the last event stored, 0 for none
 	seq    uint64 // sequence of the message with it: what the next publish expects; 0 for none
 
+	fulls   int   // answers in a row that the stream is full
 	unsure  bool  // a publish has no answer: it may be stored after seq
 	stopped error // somebody else writes this subject; nothing is sent any more
 }
@@ -106,7 +107,13 @@ func (b *Backend) Send(ctx context.Context, run *forward.Run) error {
 func (b *Backend) publish(ctx context.Context, l *lane, run *forward.Run) error {
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.Timeout)
 	defer cancel()
-	ack, err := b.js.PublishMsg(ctx, message(l, run), js.WithRetryAttempts(0))
+	msg := message(l, run)
+	ack, err := b.js.PublishMsg(ctx, msg, js.WithRetryAttempts(0))
+	full := isFull(err)
+	if !full && l.fulls > 0 {
+		l.fulls = 0
+		b.cfg.OnFull(l.store, 0)
+	}
 	if err == nil && !ack.Duplicate {
 		l.confirm(ack.Sequence, run.Last)
 		return nil
@@ -117,8 +124,10 @@ func (b *Backend) publish(ctx context.Context, l *lane, run *forward.Run) error 
 		err = errDuplicateID
 	}
 	if definite(err) {
-		if isFull(err) {
-			b.cfg.OnFull()
+		if full {
+			b.cfg.OnFull(l.store, int64(msg.Size())+recordOverhead)
+			l.fulls++
+			return &forward.SendError{Code: event.BackendFull, Reason: "full", After: min(fullWait, firstFullWait<<min(l.fulls, 10)), Err: err}
 		}
 		return err
 	}

@@ -25,9 +25,15 @@ const (
 	conditionalInFlight   js.ErrorCode = 10164 // another checked publish is on its way through the replicas
 )
 
-// fullWait is how long a lane rests when the stream is full: space comes from purging, which is no matter of
-// milliseconds.
-const fullWait = time.Second
+// fullWait is how long a lane rests when the stream stays full: space comes from purging, which is no matter of
+// milliseconds. At first it rests for less, since the keeper may only have to cut the shares anew.
+const (
+	fullWait      = time.Second
+	firstFullWait = 25 * time.Millisecond
+
+	// recordOverhead is more than the server's file store adds to a message.
+	recordOverhead = 64
+)
 
 var errDuplicateID = errors.New("the id was used within the last two minutes, its message is not at the lane's end")
 

@@ -36,7 +36,8 @@ type Keeper struct {
 	js  js.JetStream
 	log *slog.Logger
 
-	wake chan struct{} // a token: look before the next tick
+	wake  chan struct{} // a token: look before the next tick
+	needs needs
 
 	mu      sync.Mutex        // one look at a time
 	aging   time.Time         // not before then it is looked for what is too old
@@ -52,7 +53,7 @@ func NewKeeper(nc *nats.Conn, cfg KeeperConfig, log *slog.Logger) (*Keeper, erro
 		return nil, fmt.Errorf("keep streams: %w", err)
 	}
 	return &Keeper{
-		cfg: cfg, nc: nc, js: api, log: log, wake: make(chan struct{}, 1), cleared: map[string]uint64{}, warned: map[string]bool{},
+		cfg: cfg, nc: nc, js: api, log: log, wake: make(chan struct{}, 1), needs: needs{by: map[string]int64{}}, cleared: map[string]uint64{}, warned: map[string]bool{},
 	}, nil
 }
 
@@ -73,8 +74,34 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// Wake lets Run look soon: a stream is full. It does not block.
-func (k *Keeper) Wake() {
+// needs is the largest message that each JetStream stream could not take, until one goes in.
+type needs struct {
+	mu sync.Mutex // guards by
+	by map[string]int64
+}
+
+func (n *needs) note(store string, bytes int64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if bytes == 0 {
+		delete(n.by, store)
+		return
+	}
+	n.by[store] = max(bytes, n.by[store])
+}
+
+func (n *needs) of(store string) int64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.by[store]
+}
+
+// Full lets Run look soon: the JetStream stream could not take a message of so many bytes; 0: now it has. It does not block.
+func (k *Keeper) Full(store string, bytes int64) {
+	k.needs.note(store, bytes)
+	if bytes == 0 {
+		return
+	}
 	select {
 	case k.wake <- struct{}{}:
 	default:
@@ -90,7 +117,7 @@ func (k *Keeper) Look(ctx context.Context) error {
 		return err
 	}
 	if k.cfg.MaxBytes > 0 {
-		if err := k.cut(ctx, all, Shares(k.cfg.MaxBytes, holdings(all)), false); err != nil {
+		if err := k.cut(ctx, all, Shares(k.cfg.MaxBytes, k.holdings(all)), false); err != nil {
 			return err
 		}
 	}
@@ -124,7 +151,7 @@ func (k *Keeper) Grant(ctx context.Context, stream string, spread int) (maxBytes
 	if err != nil {
 		return 0, fmt.Errorf("make room for %s: %w", stream, err)
 	}
-	want := holdings(all)
+	want := k.holdings(all)
 	for i := range max(1, spread) {
 		name := storeName(stream, i)
 		if !slices.ContainsFunc(all, func(s *js.StreamInfo) bool { return s.Config.Name == name }) {
@@ -151,9 +178,10 @@ func (k *Keeper) list(ctx context.Context) (all []*js.StreamInfo, err error) {
 
 func isDeadLetter(name string) bool { return strings.HasSuffix(name, "_DEADLETTER") }
 
-func holdings(all []*js.StreamInfo) (out []Holding) {
+func (k *Keeper) holdings(all []*js.StreamInfo) (out []Holding) {
 	for _, s := range all {
-		out = append(out, Holding{Used: int64(s.State.Bytes), Limit: s.Config.MaxBytes, DeadLetter: isDeadLetter(s.Config.Name)})
+		name := s.Config.Name
+		out = append(out, Holding{Used: int64(s.State.Bytes), Limit: s.Config.MaxBytes, Need: k.needs.of(name), DeadLetter: isDeadLetter(name)})
 	}
 	return out
 }

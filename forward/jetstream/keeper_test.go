@@ -208,7 +208,7 @@ func TestFullStreamWakesTheKeeper(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); k.Run(ctx) }()
 	defer func() { cancel(); <-done }()
-	cfg := jetstream.Config{Stream: "web", Gateway: gateway, OnFull: k.Wake}
+	cfg := jetstream.Config{Stream: "web", Gateway: gateway, OnFull: k.Full}
 	b, err := jetstream.Open(t.Context(), r.conn, cfg, quiet)
 	if err != nil {
 		t.Fatal(err)

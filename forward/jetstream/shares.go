@@ -5,6 +5,7 @@ import "math/bits"
 // Holding is what one JetStream stream of a backend has.
 type Holding struct {
 	Used, Limit int64 // bytes
+	Need        int64 // bytes of a run that it could not take; 0: none
 	DeadLetter  bool
 }
 
@@ -18,6 +19,10 @@ const (
 // Shares cuts total among the streams: each may hold in proportion to what it holds already, where everyone counts with at
 // least a quarter of an equal share, also those that do not exist yet. So a busy stream grows into what others leave
 // unused, a new or idle one always has its quarter, and all together are never more than total.
+//
+// A run that is larger than all this leaves its stream comes before what is kept for streams that do not exist: Need is part
+// of the share, as far as the others leave any, so that a stream that holds little does not stay full for a run's size. Needs
+// are met one after the other, since none is helped by a part: who has stored its run needs no more.
 //
 // A stream that holds more than its share, since total was lowered, keeps what it has and takes nothing new.
 func Shares(total int64, all []Holding) []int64 {
@@ -39,13 +44,23 @@ func Shares(total int64, all []Holding) []int64 {
 		}
 		return max(floor, h.Used)
 	}
-	sum := missing[0]*weight(Holding{}) + missing[1]*weight(Holding{DeadLetter: true})
-	for _, h := range all {
-		sum += weight(h)
-	}
-	shares := make([]int64, len(all))
+	weights, sum := make([]int64, len(all)), int64(0)
 	for i, h := range all {
-		shares[i] = max(1, proportion(weight(h), total-n, sum)) // JetStream takes 0 for no bound
+		weights[i] = weight(h)
+		sum += weights[i]
+	}
+	kept := missing[0]*weight(Holding{}) + missing[1]*weight(Holding{DeadLetter: true})
+	for i, h := range all {
+		if more := min(h.Need-weights[i], total-n-sum); more > 0 {
+			weights[i] += more
+			sum += more
+			kept = min(kept, total-n-sum)
+		}
+	}
+	sum += kept
+	shares := make([]int64, len(all))
+	for i, w := range weights {
+		shares[i] = max(1, proportion(w, total-n, sum)) // JetStream takes 0 for no bound
 	}
 	return shares
 }

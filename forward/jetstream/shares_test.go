@@ -43,6 +43,9 @@ func TestSharesAreNeverMoreThanAll(t *testing.T) {
 				all[i].Used = r.Int64N(left + 1)
 				left -= all[i].Used
 			}
+			if r.IntN(4) == 0 {
+				all[i].Need = r.Int64N(total)
+			}
 		}
 		shares := jetstream.Shares(total, all)
 		sum := int64(0)
@@ -67,6 +70,40 @@ func TestSharesAreNeverMoreThanAll(t *testing.T) {
 				t.Fatalf("seed %d: stream %d has %d, its equal share is %d", seed, i, shares[i], equal)
 			}
 		}
+	}
+}
+
+// TestSharesGrowToWhatARunNeeds: a run that is larger than the first share goes in, one stream after the other, for as long as
+// there is room; and what streams hold is never cut.
+func TestSharesGrowToWhatARunNeeds(t *testing.T) {
+	const total, run = 16 << 20, 600 << 10
+	all := make([]jetstream.Holding, 64)
+	for i := range all {
+		all[i].DeadLetter = i >= 32
+	}
+	for stored := 0; ; stored++ {
+		for i := range all {
+			if all[i].Need = run; all[i].Used > 0 {
+				all[i].Need = 0
+			}
+		}
+		shares := jetstream.Shares(total, all)
+		at := -1
+		for i, s := range shares {
+			if s < all[i].Used {
+				t.Fatalf("after %d runs stream %d holds %d and is cut to %d", stored, i, all[i].Used, s)
+			}
+			if all[i].Used == 0 && s >= run && at < 0 {
+				at = i
+			}
+		}
+		if at < 0 {
+			if stored < 16 { // of 27, a share of each idle stream aside
+				t.Errorf("%d runs of %d went into %d", stored, run, total)
+			}
+			return
+		}
+		all[at].Used = run
 	}
 }
 

@@ -26,7 +26,9 @@ type Config struct {
 	Replicas int           // 0: one
 	Timeout  time.Duration // of one publish or read; 0: 10 s
 
-	OnFull func() // called when a stream was found full; must not block. nil: nothing
+	// OnFull is called with the name of a JetStream stream that was found full, and the bytes of the message it could not
+	// take, and with 0 when it takes messages again; it must not block. nil: nothing.
+	OnFull func(store string, bytes int64)
 
 	// Lost is the sequence up to which the stream has lost messages to a damage; 0: none. A lane that ends before it may have
 	// lost its end, and with it the numbers that were given last: it goes on far above them.
@@ -68,7 +70,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config, log *slog.Logger) (*Ba
 	}
 	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
 	if cfg.OnFull == nil {
-		cfg.OnFull = func() {}
+		cfg.OnFull = func(string, int64) {}
 	}
 	cfg.Replicas, cfg.Streams = cmp.Or(cfg.Replicas, 1), cmp.Or(cfg.Streams, 1)
 	if cfg.Streams > 1 && cfg.Streams > cfg.Partitions {

@@ -1,0 +1,48 @@
+package gateway
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/headgate-io/headgate/internal/settings"
+)
+
+// largestRun is what the largest frame of a stream may take in its backend: full of events, or one event alone.
+func (s *StreamConfig) largestRun() settings.Bytes {
+	return max(s.Frame.Bytes, s.Limits.Event) + frameOverhead
+}
+
+// room is the least max_bytes with which a run of so many bytes always goes into an empty backend: with less, what is kept
+// for other streams could leave too little.
+func room(run settings.Bytes) settings.Bytes { return 2 * run }
+
+// roomIn refuses a max_bytes that the largest frame of a stream could find too small for ever.
+func (c *Config) roomIn(name string, js *JetStreamConfig) error {
+	if js == nil || js.MaxBytes == 0 {
+		return nil
+	}
+	streams := maps.Clone(c.Streams)
+	if c.autoCreate() && name == LocalBackend {
+		streams = map[string]StreamConfig{"any": StreamConfig{}.withDefaults()}
+		maps.Copy(streams, c.Streams)
+	}
+	for _, at := range slices.Sorted(maps.Keys(streams)) {
+		s := streams[at]
+		if dead := name == LocalBackend; s.Backend != name && !dead {
+			continue // dead letters of all streams are here, with events as large
+		}
+		if least := room(s.largestRun()); js.MaxBytes < least {
+			return fmt.Errorf("must be at least %s for frame.bytes %s and limits.event %s of stream %s, got %s", least, s.Frame.Bytes, s.Limits.Event, at, js.MaxBytes)
+		}
+	}
+	return nil
+}
+
+// roomFor is the same of a stream that is opened, and of a bound that the free disk sets.
+func (b *bus) roomFor(cfg *StreamConfig) error {
+	if least := room(cfg.largestRun()); b.maxBytes > 0 && b.maxBytes < least {
+		return fmt.Errorf("limits.event: frames of this stream may need %s of backend %s, whose max_bytes (or half of the free disk) is %s", least, b.name, b.maxBytes)
+	}
+	return nil
+}
