@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -18,6 +19,8 @@ type Chains interface {
 	Activate(ctx context.Context, stream string, a Activation) ([]Activation, error)
 	// Deactivate takes a plugin out; unknown_plugin when it is not in the chain.
 	Deactivate(ctx context.Context, stream, plugin string) ([]Activation, error)
+	// Reset forgets all activations: the chain is that of the stream's definition again.
+	Reset(ctx context.Context, stream string) ([]Activation, error)
 }
 
 // Activation is one plugin in a stream's chain.
@@ -42,9 +45,20 @@ func (s *Server) activate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var a Activation
-	if err := decodeStrict(body, &a); err != nil {
+	var given struct {
+		Activation
+		Name string `json:"name"` // of the plugin, as definitions call it
+	}
+	if err := decodeStrict(body, &given); err != nil {
 		return err
+	}
+	a := given.Activation
+	if a.Plugin != "" && given.Name != "" && a.Plugin != given.Name {
+		return event.Problemf(event.BadParameter, "plugin and name are the same, %q is not %q", a.Plugin, given.Name)
+	}
+	a.Plugin = cmp.Or(a.Plugin, given.Name)
+	if a.Plugin == "" {
+		return event.Problemf(event.BadParameter, `name the plugin: {"plugin": "NAME"}`)
 	}
 	switch a.Stage {
 	case "", "active":
@@ -57,7 +71,16 @@ func (s *Server) activate(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	a.Digest = v.Digest
+	_, before := s.deps.Streams.Stream(r.Context(), r.PathValue("stream"))
 	chain, err := s.deps.Chains.Activate(r.Context(), r.PathValue("stream"), a)
+	if err == nil && before != nil {
+		return reply(w, http.StatusOK, map[string]any{"stream": r.PathValue("stream"), "created": true, "plugins": chain})
+	}
+	return replyChain(w, r, chain, err)
+}
+
+func (s *Server) reset(w http.ResponseWriter, r *http.Request) error {
+	chain, err := s.deps.Chains.Reset(r.Context(), r.PathValue("stream"))
 	return replyChain(w, r, chain, err)
 }
 

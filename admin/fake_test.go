@@ -285,3 +285,10 @@ func (g got) expect(t *testing.T, status int, parts ...string) got {
 	}
 	return g
 }
+
+func (f *fake) Reset(_ context.Context, stream string) ([]Activation, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.chains, stream)
+	return f.chains[stream], nil
+}

@@ -96,4 +96,5 @@ const (
 	BackendFull        Code = "backend_full"
 	BackendUnavailable Code = "backend_unavailable"
 	AckTimeout         Code = "ack_timeout"
+	PluginUnavailable  Code = "plugin_unavailable"
 )

@@ -9,6 +9,7 @@ const MaxTraces = 1000
 type Trace struct {
 	By      string // empty: it is kept
 	KeyFrom string // empty: it has no key
+	Failed  string // what failed on it, although it went on; empty: nothing
 
 	key    []byte // as it was when the stage before had ended
 	hasKey bool
@@ -31,6 +32,18 @@ func (b *Batch) Trace(stage string) {
 			t.KeyFrom, t.key, t.hasKey = stage, e.Key, e.HasKey
 		}
 	}
+}
+
+// Failed notes, in a trial, that a stage failed on an event that goes on all the same.
+func (b *Batch) Failed(index int, detail string) {
+	if !b.Trial || index >= len(b.Traces) {
+		return
+	}
+	t := &b.Traces[index]
+	if t.Failed != "" {
+		detail = t.Failed + "; " + detail
+	}
+	t.Failed = detail
 }
 
 // Full reports that more refused events will only be counted.

@@ -174,7 +174,7 @@ func (g *Gateway) tryAhead(ctx context.Context, a activation) error {
 func (g *Gateway) loadStep(ctx context.Context, a *activation) (plugins.Step, error) {
 	p, err := g.store.Plugins.Read(ctx, a.Plugin)
 	if errors.Is(err, control.ErrNotFound) {
-		return plugins.Step{}, event.Problemf(event.UnknownPlugin, "there is no plugin %q; upload it with `headgate plugin push`", a.Plugin)
+		return plugins.Step{}, event.Problemf(event.UnknownPlugin, "there is no plugin %q; upload it with `headgate plugin push %[1]s FILE`", a.Plugin)
 	}
 	if err != nil {
 		return plugins.Step{}, asProblem("read the plugin", err)
@@ -260,5 +260,6 @@ func (g *Gateway) restoreChain(ctx context.Context, s *stream) error {
 		l = &link{activations: chain, err: err}
 	}
 	s.chain.Store(l)
+	g.sayOverruled(s)
 	return nil
 }

@@ -255,7 +255,8 @@ func TestBrokenChainRefuses(t *testing.T) {
 	cfg.Streams = map[string]StreamConfig{"web": {Plugins: []PluginConfig{{Name: "gone"}}}}
 	in := start(t, cfg)
 	defer in.end()
-	in.want(500, "plugins are not running", "web", "{}")
+	in.want(503, `"code":"plugin_unavailable"`, "web", "{}")
+	in.want(503, "headgate plugin push gone FILE", "web", "{}")
 	failing := ""
 	for _, d := range in.Dependencies() {
 		if !d.OK {

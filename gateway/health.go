@@ -79,8 +79,12 @@ func (g *Gateway) Dependencies() []admin.Dependency {
 	if fault == "" {
 		spooling.Detail = note
 	}
+	chains := g.health.set("plugins", guests, time.Time{})
+	if guests == "" {
+		chains.Detail = g.overruledPlugins()
+	}
 	return []admin.Dependency{
-		g.health.set("accepting", accepting, time.Time{}), g.health.set("delivery", delivery, deliverySince), spooling, g.health.set("plugins", guests, time.Time{}), stored, steering,
+		g.health.set("accepting", accepting, time.Time{}), g.health.set("delivery", delivery, deliverySince), spooling, chains, stored, steering,
 	}
 }
 

@@ -78,7 +78,7 @@ func (s *stream) acquireChain() (*plugins.Chain, error) {
 			return nil, nil
 		}
 		if link.err != nil {
-			return nil, event.Problemf(event.Internal, "the stream's plugins are not running: %v; activate a version that loads", link.err)
+			return nil, event.Problemf(event.PluginUnavailable, "the plugins of stream %s are not running: %v", s.name, link.err)
 		}
 		if link.chain.Acquire() {
 			return link.chain, nil

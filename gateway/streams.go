@@ -53,7 +53,7 @@ func (g *Gateway) room(name string) error {
 	if g.streamCount() < maxStreams {
 		return nil
 	}
-	return event.Problemf(event.UnknownStream, "there is no stream %q, and at most %d are made on first use", name, maxStreams)
+	return event.Problemf(event.UnknownStream, "there is no stream %q, and none is made on first use where there are %d already; define it with `headgate stream set`", name, maxStreams)
 }
 
 // brokenStream is a stream that is defined and could not be started: it refuses its requests, the others run.

@@ -93,6 +93,7 @@ func (g *Gateway) Upload(ctx context.Context, name string, wasm []byte) (admin.V
 	if added {
 		g.log.Info("plugin uploaded", "plugin", name, "digest", v.Digest, "bytes", v.Size)
 	}
+	g.mendChains(ctx, name)
 	return version(name, v), added, nil
 }
 

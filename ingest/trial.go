@@ -46,6 +46,7 @@ type explained struct {
 
 	Code   event.Code `json:"code,omitempty"`
 	Detail string     `json:"detail,omitempty"`
+	Failed string     `json:"failed,omitempty"` // what failed on it, although it went on
 }
 
 // try answers a dry run: everything is done but storing. Events are counted by no metric.
@@ -86,6 +87,7 @@ func explain(b *event.Batch) []explained {
 		e := &b.Events[i]
 		x := &all[i]
 		x.Index, x.Offset, x.Verdict, x.By = i, e.Offset, e.Verdict.String(), b.Traces[i].By
+		x.Failed = b.Traces[i].Failed
 		if len(e.ID) > 0 {
 			x.ID, x.IDBase64 = text(e.ID)
 		}

@@ -232,7 +232,9 @@ func (s *step) fail(b *event.Batch, at int32, kind failure) {
 	s.bill.failures[kind].Add(1)
 	switch s.OnError.Action {
 	case Pass:
+		b.Failed(int(at), s.details[kind])
 	case DefaultKey:
+		b.Failed(int(at), s.details[kind])
 		b.Events[at].Key, b.Events[at].HasKey = s.OnError.Key, true
 	case DeadLetter:
 		b.SetAside(event.Letter{Index: int(at), Code: event.PluginFailed, Detail: s.details[kind], Plugin: s.Name, Digest: s.Module.Digest})

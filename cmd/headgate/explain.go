@@ -85,6 +85,7 @@ type explained struct {
 	Partition *int32  `json:"partition"`
 	Code      string  `json:"code"`
 	Detail    string  `json:"detail"`
+	Failed    string  `json:"failed"`
 }
 
 // explainer prints a line for each event.
@@ -149,6 +150,9 @@ func (x *explained) line() string {
 	}
 	if x.Code != "" {
 		w.WriteString(": " + x.Code + ": " + x.Detail)
+	}
+	if x.Failed != "" {
+		w.WriteString(" although " + x.Failed)
 	}
 	if x.ID != nil {
 		w.WriteString(", id " + strconv.Quote(*x.ID))

@@ -22,6 +22,7 @@ func newPluginCommand() *cobra.Command {
 		newPluginShowCommand(at),
 		newPluginActivateCommand(at),
 		newPluginDeactivateCommand(at),
+		newPluginResetCommand(at),
 		newPluginDeleteCommand(at),
 	)
 	return cmd
@@ -39,6 +40,7 @@ func chainPath(stream string) string { return streamPath(stream) + "/plugins" }
 type chain struct {
 	Stream  string             `json:"stream"`
 	Plugins []admin.Activation `json:"plugins"`
+	Created bool               `json:"created"` // the stream was made
 }
 
 // String names the plugins in order with the first digits of their digests.

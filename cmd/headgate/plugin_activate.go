@@ -46,6 +46,9 @@ func newPluginActivateCommand(at *address) *cobra.Command {
 		if _, err := to.do(cmd.Context(), c, &now); err != nil {
 			return err
 		}
+		if now.Created {
+			fmt.Fprintf(cmd.ErrOrStderr(), "there was no stream %s: it is made, with the defaults; `headgate stream delete %[1]s` takes it away\n", now.Stream)
+		}
 		fmt.Fprintln(cmd.OutOrStdout(), now)
 		return nil
 	}

@@ -33,4 +33,5 @@ var table = map[event.Code]Kind{
 	event.Internal:        {500, true}, event.NotReadable: {501, false},
 	event.Overloaded: {503, true}, event.Draining: {503, true}, event.SpoolFull: {503, true},
 	event.BackendFull: {503, true}, event.BackendUnavailable: {503, true}, event.AckTimeout: {503, true},
+	event.PluginUnavailable: {503, true},
 }
