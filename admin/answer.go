@@ -68,7 +68,7 @@ func (s *Server) asProblem(r *http.Request, id string, err error) *event.Problem
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return event.Problemf(event.Overloaded, "the request was given up before it was done; try again")
 	}
-	s.deps.Log.Error("admin request failed", "method", r.Method, "path", r.URL.Path, "request_id", id, "err", err)
+	s.deps.Log.Error("admin request failed", "method", r.Method, "path", r.URL.Path, "request_id", id, "error", err)
 	return event.Problemf(event.Internal, "the gateway's log has the reason under this request_id")
 }
 

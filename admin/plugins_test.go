@@ -107,6 +107,8 @@ func TestActivateAndDeactivate(t *testing.T) {
 		`{"plugin":"nope"}`:                          "unknown_plugin",
 		`{"plugin":"accesslog","digest":"deadbeef"}`: "unknown_plugin",
 		`{"plugin":"accesslog","stage":"shadow"}`:    "bad_parameter",
+		`{"plugin":"accesslog","name":"other"}`:      "bad_parameter",
+		`{"digest":"aaaaaaaa"}`:                      `{\"plugin\": \"NAME\"}`,
 		`{"plugin":"accesslog","percent":5}`:         "percent",
 		`{"plugin":"accesslog"} {}`:                  "trailing_data",
 		`{`:                                          "malformed_json",
@@ -115,6 +117,9 @@ func TestActivateAndDeactivate(t *testing.T) {
 			t.Errorf("%s: %d %s", body, g.status, g.body)
 		}
 	}
+	b.ask("POST", "/v1/streams/web/plugins", `{"name":"accesslog"}`, js...).expect(t, 200, `{"plugins":[`)
+	b.ask("POST", "/v1/streams/nostream/plugins", `{"plugin":"accesslog"}`, js...).expect(t, 200, `"created":true`)
+	b.ask("DELETE", "/v1/streams/nostream/plugins", "").expect(t, 200, `"plugins":[]`)
 	b.ask("DELETE", "/v1/streams/web/plugins/accesslog", "").expect(t, 200, `"stream":"web"`)
 	b.ask("DELETE", "/v1/streams/web/plugins/nope", "").expect(t, 404, "unknown_plugin")
 }

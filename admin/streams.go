@@ -33,12 +33,19 @@ type Routing interface {
 	Explain(ctx context.Context, stream string, key, source []byte) (json.RawMessage, error)
 }
 
-// Definition is a stream's definition. As JSON it is the document with name, revision and managed in front.
+// Definition is a stream's definition. As JSON it is the document with name, revision, managed and stored in front.
 type Definition struct {
 	Name     string
 	Revision uint64          // grows with every change, from 1
 	Managed  string          // "file", "api", or "gateway" for a dead letter
+	Stored   *Stored         // of a list: what the backend holds; nil: not known
 	Document json.RawMessage // a JSON object with the keys of the configuration file
+}
+
+// Stored is how full a stream is.
+type Stored struct {
+	Bytes int64 `json:"bytes"`
+	Limit int64 `json:"limit"` // its share at the moment; 0: none
 }
 
 // MarshalJSON joins the members.
@@ -52,6 +59,9 @@ func (d Definition) MarshalJSON() ([]byte, error) {
 		return nil, fmt.Errorf("stream %q: its document is no JSON object", d.Name)
 	}
 	out := fmt.Appendf(nil, `{"name":%s,"revision":%d,"managed":%s`, name, d.Revision, strconv.Quote(d.Managed))
+	if d.Stored != nil {
+		out = fmt.Appendf(out, `,"stored":{"bytes":%d,"limit":%d}`, d.Stored.Bytes, d.Stored.Limit)
+	}
 	if members := bytes.TrimSpace(doc[1:]); members[0] != '}' {
 		out = append(out, ',')
 	}
@@ -116,7 +126,7 @@ func plainDocument(name string, body []byte) (json.RawMessage, error) {
 	if raw, ok := members["name"]; ok && (json.Unmarshal(raw, &given) != nil || given != name) {
 		return nil, event.Problemf(event.BadParameter, "the document names another stream than the path, %q", name)
 	}
-	for _, ours := range []string{"name", "revision", "managed"} {
+	for _, ours := range []string{"name", "revision", "managed", "stored"} {
 		delete(members, ours)
 	}
 	return json.Marshal(members)

@@ -121,7 +121,7 @@ func discard(path string) error {
 
 func (f *Files) failed(verb, path string, err error) {
 	if err != nil {
-		f.log.Error("the copy of the control store is not complete", "doing", verb, "file", path, "err", err)
+		f.log.Error("the copy of the control store is not complete", "doing", verb, "file", path, "error", err)
 	}
 }
 

@@ -48,7 +48,7 @@ func (l *lane) giveUp(ctx context.Context, p *pieces, at int, why *SendError) (r
 			err := l.f.deadLetter.Bury(ctx, r)
 			lost.buried = err == nil
 			if never := refused(err); never != nil {
-				l.f.log.Error("the dead letter refused an event", "partition", l.partition, "number", r.Number, "err", never)
+				l.f.log.Error("the dead letter refused an event", "partition", l.partition, "number", r.Number, "error", never)
 				return nil
 			}
 			return err
@@ -59,9 +59,9 @@ func (l *lane) giveUp(ctx context.Context, p *pieces, at int, why *SendError) (r
 	}
 	number := p.fr.first + uint64(at)
 	if lost.buried {
-		l.f.log.Warn("the backend refused an event for good: it is in the dead letter", "partition", l.partition, "number", number, "err", why)
+		l.f.log.Warn("the backend refused an event for good: it is in the dead letter", "partition", l.partition, "number", number, "error", why)
 	} else {
-		l.f.log.Error("the backend refused an event for good: it is dropped and its request told", "partition", l.partition, "number", number, "err", why)
+		l.f.log.Error("the backend refused an event for good: it is dropped and its request told", "partition", l.partition, "number", number, "error", why)
 	}
 	return lost, nil
 }

@@ -154,7 +154,7 @@ func (f *Forwarder) Run(ctx context.Context) error {
 	for _, l := range f.lanes {
 		events += l.abandon()
 	}
-	if events == 0 && f.spool != nil {
+	if events == 0 {
 		return nil
 	}
 	return &UndeliveredError{Stream: f.cfg.Stream, Backend: f.cfg.BackendName, Events: events, Trouble: trouble, Cause: ctx.Err()}

@@ -28,7 +28,7 @@ func (l *lane) failed(what string, failures int, err error) {
 		l.tellFull()
 	}
 	if failures == 1 {
-		l.f.log.Warn("the backend took nothing: trying until it does", "call", what, "partition", l.partition, "err", err)
+		l.f.log.Warn("the backend took nothing: trying until it does", "call", what, "partition", l.partition, "error", err)
 	}
 }
 

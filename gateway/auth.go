@@ -64,7 +64,7 @@ func (g *Gateway) reloadTokens() {
 		err = g.tokens.Replace(all)
 	}
 	if err != nil {
-		g.log.Error("the secrets of tokens are not read again, the old ones stay in force", "err", settings.At("auth.tokens", err))
+		g.log.Error("the secrets of tokens are not read again, the old ones stay in force", "error", settings.At("auth.tokens", err))
 		return
 	}
 	for _, w := range g.cfg.secretWarnings() {

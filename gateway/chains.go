@@ -256,7 +256,7 @@ func (g *Gateway) restoreChain(ctx context.Context, s *stream) error {
 	}
 	l, err := g.buildChain(ctx, def, chain)
 	if err != nil {
-		g.log.Error("plugins do not load: the stream refuses its requests until a version that loads is activated", "stream", s.name, "err", err)
+		g.log.Error("plugins do not load: the stream refuses its requests until a version that loads is activated", "stream", s.name, "error", err)
 		l = &link{activations: chain, err: err}
 	}
 	s.chain.Store(l)

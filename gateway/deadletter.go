@@ -49,7 +49,7 @@ func (d *deadLetter) bury(ctx context.Context, b *event.Batch) error {
 		return err
 	}
 	if err != nil {
-		d.g.log.Warn("the dead letter takes nothing: the events are refused", "stream", b.Stream, "events", len(b.Letters), "err", err)
+		d.g.log.Warn("the dead letter takes nothing: the events are refused", "stream", b.Stream, "events", len(b.Letters), "error", err)
 	}
 	for i, l := range b.Letters {
 		if err != nil || entries.Events[i].Verdict != event.Keep {

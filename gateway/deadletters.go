@@ -63,7 +63,7 @@ func (g *Gateway) openDeadLetter(ctx context.Context, name string) (*stream, err
 // reopenDeadLetter opens a dead letter that was made before. One that does not open is made when it is needed.
 func (g *Gateway) reopenDeadLetter(ctx context.Context, name string) {
 	if _, err := g.openDeadLetter(ctx, name); err != nil {
-		g.log.Error("a dead letter does not open: it is tried again when there is something for it", "stream", name, "err", err)
+		g.log.Error("a dead letter does not open: it is tried again when there is something for it", "stream", name, "error", err)
 	}
 }
 

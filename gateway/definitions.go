@@ -16,7 +16,9 @@ import (
 func (g *Gateway) Streams(context.Context) (all []admin.Definition, err error) {
 	streams := *g.streams.Load()
 	for _, name := range slices.Sorted(maps.Keys(streams)) {
-		all = append(all, streams[name].definition())
+		d := streams[name].definition()
+		d.Stored = streams[name].stored()
+		all = append(all, d)
 	}
 	return all, nil
 }

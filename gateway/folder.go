@@ -143,7 +143,7 @@ type running struct {
 	HTTP    string `json:"http"`
 	HTTPS   string `json:"https"`
 	Admin   string `json:"admin"`
-	QUIC    string `json:"quic"`
+	QUIC    string `json:"quic,omitempty"`
 	Version string `json:"version"`
 }
 

@@ -93,7 +93,7 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 		steering: newTurn(), unmade: usual.settings,
 	}
 	g.deadLettered, g.rates = newDeadLettered(g.metrics), newRateMetrics(g.metrics)
-	g.metrics.MustRegister(newIDMetrics(g), spoolMetrics{g})
+	g.metrics.MustRegister(newIDMetrics(g), newStoredMetrics(g), spoolMetrics{g})
 	if g.tokens, err = cfg.openTokens(); err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	keepers.Go(func() {
 		if err := g.folder.watch(keeping); err != nil {
 			g.accepting.Store(false) // at once: nothing more is to be acknowledged
-			g.log.Error("THE DATA FOLDER IS GONE, the gateway stops", "err", err)
+			g.log.Error("THE DATA FOLDER IS GONE, the gateway stops", "error", err)
 			g.failures.add(err)
 			interrupt()
 		}
@@ -172,7 +172,7 @@ func (g *Gateway) stop() {
 	last, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	if err := g.admin.Shutdown(last); err != nil {
-		g.log.Warn("admin requests were cut off", "err", err)
+		g.log.Warn("admin requests were cut off", "error", err)
 	}
 	g.log.Info("stopped", "after", time.Since(began).Round(time.Millisecond).String())
 }

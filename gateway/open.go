@@ -101,7 +101,7 @@ func (g *Gateway) openStreams(ctx context.Context) error {
 			err = g.startStream(ctx, doc.Name, cfg, doc.Revision, managedByAPI)
 		}
 		if err != nil { // one bad stream does not keep the others from starting
-			g.log.Error("a stream did not start and refuses its requests", "stream", doc.Name, "err", err)
+			g.log.Error("a stream did not start and refuses its requests", "stream", doc.Name, "error", err)
 			g.broken.Store(doc.Name, &brokenStream{err, doc.Revision})
 		}
 	}

@@ -216,6 +216,8 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{"POST /v1/streams/web/plugins", `{"plugin":"accesslog","on_error":"reject"}`, []string{jsonType}, 200},
 		{"POST /v1/streams/web/plugins", `{"plugin":"none"}`, []string{jsonType}, 404},
 		{"GET /v1/streams/web/plugins", "", nil, 200},
+		{"DELETE /v1/streams/web/plugins", "", nil, 200},
+		{"POST /v1/streams/web/plugins", `{"name":"accesslog"}`, []string{jsonType}, 200},
 		{"GET /v1/streams/web", "", nil, 200},
 		{"DELETE /v1/plugins/accesslog", "", nil, 409},
 		{"DELETE /v1/streams/web/plugins/accesslog", "", nil, 200},

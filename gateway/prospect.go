@@ -59,7 +59,7 @@ func (g *Gateway) make(ctx context.Context, name string) (*stream, error) {
 	defer g.steering.Unlock()
 	s, err := g.findOrCreate(ctx, name)
 	if _, ok := errors.AsType[*event.Problem](err); err != nil && !ok && ctx.Err() != nil {
-		g.log.Warn("a stream was not made in time", "stream", name, "err", err)
+		g.log.Warn("a stream was not made in time", "stream", name, "error", err)
 		return nil, event.Problemf(event.Overloaded, "stream %s could not be made in time; send the request again", name)
 	}
 	return s, err

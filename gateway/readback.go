@@ -42,7 +42,7 @@ func (g *Gateway) ReadRows(ctx context.Context, q admin.Query, visit func([]admi
 			return nil
 		})
 		if err != nil { // named, and passed over: what is behind it stays readable
-			g.log.Error("a stored run does not decode", "stream", q.Stream, "run", m.ID, "err", err)
+			g.log.Error("a stored run does not decode", "stream", q.Stream, "run", m.ID, "error", err)
 			rows = append(rows, admin.Row{Gateway: m.Gateway, Number: m.First, Partition: m.Partition, Fault: event.Internal, Size: int64(len(m.Payload))})
 		}
 		return visit(rows)

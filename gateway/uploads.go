@@ -130,7 +130,7 @@ func (g *Gateway) forget(ctx context.Context, digest string) {
 		err = g.host.Forget(digest)
 	}
 	if err != nil {
-		g.log.Warn("the compiled form of a deleted plugin stays", "digest", digest, "err", err)
+		g.log.Warn("the compiled form of a deleted plugin stays", "digest", digest, "error", err)
 	}
 }
 

@@ -1,9 +1,12 @@
 package ingest
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/headgate-io/headgate/event"
 )
@@ -37,9 +40,9 @@ func (r *roster) enter(c *conn, closed func() bool) *event.Problem {
 	case closed():
 		return event.Problemf(event.Draining, "the gateway stops")
 	case len(r.conns) >= r.most:
-		return event.Problemf(event.Overloaded, "too many connections")
+		return event.Problemf(event.Overloaded, "too many connections: the gateway takes %d (http.max_connections)", r.most)
 	case r.perAddress > 0 && r.addresses[c.addr] >= r.perAddress:
-		return event.Problemf(event.CallerRate, "too many connections from your address")
+		return event.Problemf(event.CallerRate, "too many connections from your address: the gateway takes %d of one (http.max_connections_per_address)", r.perAddress)
 	}
 	r.conns[c] = struct{}{}
 	r.addresses[c.addr]++
@@ -54,6 +57,25 @@ func (r *roster) forget(c *conn) {
 		delete(r.addresses, c.addr)
 	}
 	r.gone.Broadcast()
+}
+
+// count is how many connections are open.
+func (r *roster) count() float64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return float64(len(r.conns))
+}
+
+// watch exports how many connections are open, and how many may be.
+func (r *roster) watch(reg prometheus.Registerer) error {
+	if reg == nil {
+		return nil
+	}
+	return errors.Join(
+		reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "headgate_http_connections",
+			Help: "Open connections of clients that send events, with TLS and without."}, r.count)),
+		reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "headgate_http_connections_limit",
+			Help: "How many there may be: http.max_connections, or what the limit of open files leaves."}, func() float64 { return float64(r.most) })))
 }
 
 // mostLeaving is how many connections that were turned away linger: each costs a file while there may be few.

@@ -88,6 +88,9 @@ func New(cfg Config, gate Gate, deps Deps) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{cfg: cfg, log: deps.Log, open: newRoster(&cfg)}
+	if err := s.open.watch(deps.Metrics); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	s.http = newFast(ctx, &cfg, &edge{core: c, log: deps.Log, wait: cfg.ReadTimeout, age: cfg.MaxConnectionAge, cors: newCORS(cfg.Origins)})

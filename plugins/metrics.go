@@ -61,7 +61,7 @@ func (m *metrics) collect(to chan<- prometheus.Metric, v version, b *bill) {
 	send(m.memory, prometheus.GaugeValue, float64(b.memory.Load()))
 	send(m.events, prometheus.CounterValue, float64(b.kept.Load()), "kept")
 	send(m.events, prometheus.CounterValue, float64(b.replaced.Load()), "replaced")
-	send(m.events, prometheus.CounterValue, float64(b.dropped.Load()), "dropped")
+	send(m.events, prometheus.CounterValue, float64(b.dropped.Load()), "filtered")
 	send(m.events, prometheus.CounterValue, float64(b.rejected.Load()), "rejected")
 	send(m.events, prometheus.CounterValue, float64(b.failed.Load()), "failed")
 	for kind, name := range failureNames {

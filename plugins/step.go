@@ -207,7 +207,7 @@ func (s *step) blame(in *instance, b *event.Batch, err error) (at int, ok bool) 
 	}
 	at = int(in.index[i])
 	if s.outside.allow() {
-		s.outside.log.Warn("plugin failed on an event", "kind", kind, "index", at, "error", firstLine(err))
+		s.outside.log.Warn("plugin failed on an event", "kind", kind.String(), "index", at, "error", firstLine(err))
 	}
 	s.apply(b, in, i)
 	s.fail(b, int32(at), kind)

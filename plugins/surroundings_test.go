@@ -185,7 +185,7 @@ func TestMetrics(t *testing.T) {
 	process(t, c, batchOf("ka", "0", "d", "r", "vx", "n", "t", "m", "kb"))
 	got := gather(t, reg)
 	for name, want := range map[string]float64{
-		"calls_total": 3, "events_total kept": 3, "events_total replaced": 1, "events_total dropped": 1,
+		"calls_total": 3, "events_total kept": 3, "events_total replaced": 1, "events_total filtered": 1,
 		"events_total rejected": 1, "events_total failed": 3, "failures_total TRAP": 1, "failures_total OOM": 1,
 		"failures_total NOT_WRITTEN": 1, "failures_total EXIT": 0, "replacements_total": 2, "memory_bytes": 4 << 20,
 	} {

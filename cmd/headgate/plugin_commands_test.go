@@ -79,6 +79,23 @@ func TestPluginActivateAndDeactivate(t *testing.T) {
 	}
 }
 
+func TestPluginActivateSaysThatItMadeTheStream(t *testing.T) {
+	scripted(t, reply{status: 200, body: `{"stream":"wbe","created":true,"plugins":[{"plugin":"a","digest":"sha256:f"}]}`})
+	r := command(t, "", "plugin", "activate", "--stream", "wbe", "a").expect(t, 0, "there was no stream wbe: it is made", "headgate stream delete wbe")
+	if r.out != "wbe: a@f\n" {
+		t.Errorf("%q", r.out)
+	}
+}
+
+func TestPluginReset(t *testing.T) {
+	s := scripted(t, reply{status: 200, body: `{"stream":"web","plugins":[]}`})
+	command(t, "", "plugin", "reset", "--stream", "web").expect(t, 0)
+	if q := s.requests[0]; q.method != "DELETE" || q.path != "/v1/streams/web/plugins" {
+		t.Errorf("%+v", q)
+	}
+	command(t, "", "plugin", "reset").expect(t, 2, "--stream")
+}
+
 func TestPluginDelete(t *testing.T) {
 	s := scripted(t, reply{status: 204})
 	command(t, "", "plugin", "delete", "p").expect(t, 0)

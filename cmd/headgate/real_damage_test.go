@@ -54,7 +54,7 @@ func TestM09ADamagedBlockIsNeverPresentedAsWhole(t *testing.T) {
 	if !strings.Contains(p.log.String(), "STORED MESSAGES ARE LOST") {
 		t.Errorf("the log does not say so:\n%s", p.log)
 	}
-	if page := p.get("/metrics"); !strings.Contains(page, `headgate_stored_messages_lost{stream="HEADGATE_w"} 1`) {
+	if page := p.get("/metrics"); !strings.Contains(page, `headgate_stored_messages_lost{stream="w"} 1`) {
 		t.Error("no series says so")
 	}
 	resp, err := http.Get(p.admin + "/readyz")
@@ -63,7 +63,7 @@ func TestM09ADamagedBlockIsNeverPresentedAsWhole(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	ready, _ := io.ReadAll(resp.Body)
-	if resp.StatusCode != 200 || !strings.Contains(string(ready), "HEADGATE_w up to 1") {
+	if resp.StatusCode != 200 || !strings.Contains(string(ready), "w up to 1") {
 		t.Errorf("%d %s", resp.StatusCode, ready)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/url"
 
 	"github.com/spf13/cobra"
@@ -29,4 +30,20 @@ type definition struct {
 	Partitions any    `json:"partitions"`
 	Codec      string `json:"codec"`
 	Backend    string `json:"backend"`
+	Stored     *struct {
+		Bytes int64 `json:"bytes"`
+		Limit int64 `json:"limit"`
+	} `json:"stored"`
+}
+
+// stored says how full the stream is, in MiB.
+func (d *definition) stored() string {
+	const mib = 1 << 20
+	switch {
+	case d.Stored == nil:
+		return "-"
+	case d.Stored.Limit == 0:
+		return fmt.Sprintf("%.1fMiB", float64(d.Stored.Bytes)/mib)
+	}
+	return fmt.Sprintf("%.1f of %.1fMiB", float64(d.Stored.Bytes)/mib, float64(d.Stored.Limit)/mib)
 }

@@ -33,10 +33,10 @@ func newStreamListCommand(at *address) *cobra.Command {
 			return to.foreign(err)
 		}
 		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 8, 2, ' ', 0)
-		fmt.Fprintln(w, "NAME\tREVISION\tMANAGED BY\tPARTITIONS\tCODEC\tBACKEND")
+		fmt.Fprintln(w, "NAME\tREVISION\tMANAGED BY\tPARTITIONS\tCODEC\tBACKEND\tSTORED")
 		for _, d := range all.Streams {
 			partitions, _ := json.Marshal(d.Partitions) // came from JSON
-			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\n", d.Name, d.Revision, d.Managed, partitions, d.Codec, d.Backend)
+			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", d.Name, d.Revision, d.Managed, partitions, d.Codec, d.Backend, d.stored())
 		}
 		return w.Flush()
 	}

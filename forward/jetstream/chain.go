@@ -105,7 +105,7 @@ func (b *Backend) stop(l *lane, why *ChainError) error {
 	b.mu.Lock()
 	b.alarm = errors.Join(b.alarm, why)
 	b.mu.Unlock()
-	b.log.Error("lane stopped", "partition", l.partition, "subject", l.subject, "err", why)
+	b.log.Error("lane stopped", "partition", l.partition, "subject", l.subject, "error", why)
 	return why
 }
 

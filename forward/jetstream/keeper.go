@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -37,6 +38,7 @@ type Keeper struct {
 	log *slog.Logger
 
 	wake  chan struct{} // a token: look before the next tick
+	held  atomic.Pointer[map[string]Holding]
 	needs needs
 
 	mu      sync.Mutex        // one look at a time
@@ -63,7 +65,7 @@ func (k *Keeper) Run(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		if err := k.Look(ctx); err != nil && ctx.Err() == nil && k.nc.IsConnected() {
-			k.log.Warn("looking after the backend's streams", "err", err)
+			k.log.Warn("looking after the backend's streams", "error", err)
 		}
 		select {
 		case <-tick.C:
@@ -127,6 +129,7 @@ func (k *Keeper) Look(ctx context.Context) error {
 		before = now.Add(-k.cfg.MaxAge)
 	}
 	left := lanesAtOnce
+	k.remember(all)
 	for _, s := range all {
 		n, err := k.clear(ctx, s, before, left)
 		if left -= n; err != nil {
@@ -137,6 +140,26 @@ func (k *Keeper) Look(ctx context.Context) error {
 		k.aging = now.Add(min(k.cfg.MaxAge/100, time.Minute))
 	}
 	return nil
+}
+
+// Held returns what each stream held when it was looked at last, over all its JetStream streams: a few seconds ago. The map is
+// the caller's to read.
+func (k *Keeper) Held() map[string]Holding {
+	if held := k.held.Load(); held != nil {
+		return *held
+	}
+	return nil
+}
+
+func (k *Keeper) remember(all []*js.StreamInfo) {
+	held := map[string]Holding{}
+	for _, s := range all {
+		name, _ := streamOf(s.Config.Name)
+		h := held[name]
+		h.Used, h.Limit = h.Used+int64(s.State.Bytes), h.Limit+max(0, s.Config.MaxBytes)
+		held[name] = h
+	}
+	k.held.Store(&held)
 }
 
 // Grant makes room for a stream, spread over so many, that may be new, and returns what each of its JetStream streams may

@@ -23,6 +23,29 @@ func StreamName(stream string) string {
 	return "HEADGATE_" + stream
 }
 
+// streamOf is the inverse of storeName: the stream, and ok for a name that storeName returns.
+func streamOf(store string) (stream string, ok bool) {
+	stream, ok = strings.CutPrefix(store, "HEADGATE_")
+	if cut := shareSuffix.FindStringIndex(stream); cut != nil {
+		stream = stream[:cut[0]]
+	}
+	if of, dead := strings.CutSuffix(stream, "_DEADLETTER"); dead {
+		stream = of + event.DeadLetterSuffix
+	}
+	return stream, ok
+}
+
+// StreamOf returns the stream that a JetStream stream holds, or its own name when it holds none.
+func StreamOf(store string) string {
+	if stream, ok := streamOf(store); ok {
+		return stream
+	}
+	return store
+}
+
+// shareSuffix cannot end a stream's name, which has no capital letters.
+var shareSuffix = regexp.MustCompile(`_K[0-9]+$`)
+
 // storeName returns the name of the JetStream stream that holds a stream's k-th share of partitions: HEADGATE_web, and
 // behind it HEADGATE_web_K1, HEADGATE_web_K2.
 func storeName(stream string, k int) string {

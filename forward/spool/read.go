@@ -73,6 +73,6 @@ func (s *Spool) damaged(partition int32, r ref) {
 	_, err := s.quarantine(r.seg, r.off, r.off+int64(r.size))
 	s.release(r.seg)
 	s.log.Error("a frame in the spool is damaged: it is set aside in the quarantine and not delivered", "segment", r.seg.name,
-		"offset", r.off, "partition", partition, "first", r.first, "events", r.events, "err", err)
+		"offset", r.off, "partition", partition, "first", r.first, "events", r.events, "error", err)
 	s.wake()
 }

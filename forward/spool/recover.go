@@ -52,7 +52,7 @@ func (s *Spool) recover() error {
 	})
 	s.scanAll()
 	if s.cursor, err = openCursor(s.files, cursorSize, cursorThere); err != nil {
-		s.log.Warn("the cursor of the spool can't be used: the backend gets frames again", "err", err)
+		s.log.Warn("the cursor of the spool can't be used: the backend gets frames again", "error", err)
 	}
 	for p := range s.lanes {
 		hint := &s.cursor.lanes[p]
@@ -87,7 +87,7 @@ func (s *Spool) scanAll() {
 	for i, seg := range s.segments {
 		if err := scans[i].err; err != nil {
 			seg.unread = true // what can't be read now may be at the next start
-			s.log.Error("a segment of the spool can't be read: its frames are not delivered by this process", "segment", seg.name, "err", err)
+			s.log.Error("a segment of the spool can't be read: its frames are not delivered by this process", "segment", seg.name, "error", err)
 		}
 		for _, d := range scans[i].damaged {
 			seg.damaged = true
@@ -190,7 +190,7 @@ const mostAside = 64 << 20
 func (s *Spool) setAside(seg *segment, off, end int64, torn bool) {
 	isNew, err := s.quarantine(seg, off, min(end, off+mostAside))
 	if err != nil {
-		s.log.Warn("a damaged part of the spool can't be copied to its quarantine", "segment", seg.name, "offset", off, "err", err)
+		s.log.Warn("a damaged part of the spool can't be copied to its quarantine", "segment", seg.name, "offset", off, "error", err)
 	}
 	switch {
 	case !isNew:

@@ -177,7 +177,7 @@ func (s *Spool) Advance(partition int32, confirmed, sending uint64) {
 // note moves the cursor on.
 func (s *Spool) note(partition int32, confirmed, sending uint64) {
 	if err := s.cursor.set(partition, confirmed, sending); err != nil {
-		s.log.Warn("the cursor of the spool can't be written: after a restart the backend gets frames again", "err", err)
+		s.log.Warn("the cursor of the spool can't be written: after a restart the backend gets frames again", "error", err)
 	}
 }
 

@@ -26,7 +26,7 @@ func (w *writer) tidy() {
 			err = w.remove(seg)
 		}
 		if err != nil {
-			w.log.Warn("a segment of the spool can't be removed yet", "segment", seg.name, "err", err)
+			w.log.Warn("a segment of the spool can't be removed yet", "segment", seg.name, "error", err)
 			return
 		}
 	}

@@ -264,13 +264,13 @@ func (w *writer) poison(err error) {
 	w.mu.Unlock()
 	w.current = nil
 	if first {
-		w.log.Error("the spool could not be written: its frames go to a new file", "err", err)
+		w.log.Error("the spool could not be written: its frames go to a new file", "error", err)
 	}
 	if seg == nil || seg.size > 0 {
 		return
 	}
 	if err := w.remove(seg); err != nil && first { // nothing in it was synced
-		w.log.Warn("a file of the spool that could not be written can't be removed", "segment", seg.name, "err", err)
+		w.log.Warn("a file of the spool that could not be written can't be removed", "segment", seg.name, "error", err)
 	}
 }
 

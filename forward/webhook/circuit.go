@@ -23,6 +23,8 @@ type circuit struct {
 	probing  bool      // while open: a probe is out
 	since    time.Time // while open: of the first failure in a row
 	cause    error     // while open: the last failure
+
+	misconfigured bool // while open: the last failure was that
 }
 
 const (
@@ -70,7 +72,7 @@ func (c *circuit) succeeded() {
 	if c.open {
 		c.log.Info("the node answers again", "failures", c.failures)
 	}
-	c.failures, c.open, c.probing, c.cause = 0, false, false, nil
+	c.failures, c.open, c.probing, c.cause, c.misconfigured = 0, false, false, nil, false
 }
 
 // failed is for a run that the node did not take: it returns how long to wait. A hard failure opens the circuit at
@@ -91,11 +93,20 @@ func (c *circuit) failed(e entry, now time.Time, f failure) (wait time.Duration)
 	}
 	wait = max(pauseAfter(c.failures), min(f.after, mostPause))
 	c.cause, c.until = f.err, now.Add(wait)
-	if !c.open {
-		c.open = true
-		c.log.Warn("the node gets nothing but probes until one gets through", "misconfigured", f.misconfigured, "err", f.err)
+	if !c.open || f.misconfigured != c.misconfigured {
+		c.open, c.misconfigured = true, f.misconfigured
+		c.say(f)
 	}
 	return wait
+}
+
+// say logs that the circuit has opened, or is open for another reason: for a misconfigured node somebody is needed.
+func (c *circuit) say(f failure) {
+	if f.misconfigured {
+		c.log.Error("the node is misconfigured, or its URL is wrong: it gets nothing but probes until one gets through", "error", f.err)
+		return
+	}
+	c.log.Warn("the node gets nothing but probes until one gets through", "error", f.err)
 }
 
 // pauseAfter returns how long the circuit stays open after so many failures in a row.

@@ -47,7 +47,7 @@ func (s *Server) remember() {
 		err = wholefile.Write(s.knownPath(), doc)
 	}
 	if err != nil {
-		s.log.Warn("what the store holds is not written down, so the next start cannot tell whether all of it is there", "err", err)
+		s.log.Warn("what the store holds is not written down, so the next start cannot tell whether all of it is there", "error", err)
 	}
 }
 

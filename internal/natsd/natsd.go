@@ -151,7 +151,7 @@ func (s *Server) Connect(name string) (*nats.Conn, error) {
 	nc, err := nats.Connect("", nats.InProcessServer(s.ns), nats.Name(name), nats.MaxReconnects(-1),
 		nats.ReconnectWait(100*time.Millisecond),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			s.log.Warn("nats connection", "name", name, "err", err)
+			s.log.Warn("nats connection", "name", name, "error", err)
 		}))
 	if err != nil {
 		return nil, fmt.Errorf("connect to nats server %s: %w", s.cfg.Name, err)
