@@ -97,12 +97,12 @@ func (f *Forwarder) reserve(r *Receipt, n int64) bool {
 	return r.reserve(n)
 }
 
-// backendFull reports whether the backend has answered a lane that it has no room. That lane holds what it could not
+// backendFull reports whether the backend has answered a lane for a while that it has no room. That lane holds what it could not
 // store and goes on trying, so that this ends by itself; to put more into the lanes would only delay the answer. All
 // lanes count: they share the room that a backend gives to a stream.
 func (f *Forwarder) backendFull() bool {
 	for _, l := range f.lanes {
-		if t := l.trouble.Load(); t != nil && t.code == event.BackendFull {
+		if t := l.trouble.Load(); t != nil && t.code == event.BackendFull && time.Since(t.since) >= fullPatience {
 			return true
 		}
 	}

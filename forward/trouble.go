@@ -32,8 +32,8 @@ func (l *lane) failed(what string, failures int, err error) {
 	}
 }
 
-// fullPatience is how long a request waits for room in the backend. Before that, shares of it may only have to be cut anew,
-// or old runs to go; later ones are refused at once, and who waits already should not have to until the deadline.
+// fullPatience is how long a backend may have no room before requests learn of it, those that wait and new ones: until then
+// shares of it may only have to be cut anew, or old runs to go. A stream that fills up gets there again and again.
 const fullPatience = time.Second
 
 // tellFull ends the wait of all requests with events in the lane.

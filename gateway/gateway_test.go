@@ -88,6 +88,12 @@ func (in *instance) post(stream, body string) (int, string) {
 	return resp.StatusCode, string(doc)
 }
 
+// events is where events go, to a stream with a query behind it.
+func (in *instance) events(stream string) string {
+	name, query, _ := strings.Cut(stream, "?")
+	return fmt.Sprintf("http://%s/v1/streams/%s/events?%s", in.addresses.http, name, query)
+}
+
 func (in *instance) want(status int, part, stream, body string) {
 	in.t.Helper()
 	if got, doc := in.post(stream, body); got != status || !strings.Contains(doc, part) {
@@ -328,8 +334,11 @@ func TestASmallBackendTakesItsFirstRun(t *testing.T) {
 		}
 		fmt.Fprintf(&body, "{\"a\":%q}\n", base64.StdEncoding.EncodeToString(random))
 	}
-	in.want(200, `"accepted":60`, "web", body.String())
-	in.want(200, `"accepted":1`, "web", `{"p":1}`)
+	for _, body := range []string{body.String(), `{"p":1}`} {
+		if status, answer := in.call("POST", in.events("web?ack=delivered"), "application/x-ndjson", body); status != 200 {
+			t.Errorf("%d %s", status, answer)
+		}
+	}
 	in.end()
 }
 
@@ -349,11 +358,11 @@ func TestF9FullBackendIsRefusedAtOnce(t *testing.T) {
 	in.want(200, `"accepted":1`, "other", "{}") // made now: making a stream cuts the shares anew
 	status, answer := 200, ""
 	for range 400 {
-		if status, answer = in.post("web", body); status != 200 {
+		if status, answer = in.call("POST", in.events("web?ack=delivered"), "application/json", body); status != 200 {
 			break
 		}
 	}
-	if status != 503 || !strings.Contains(answer, `"code":"backend_full"`) || !strings.Contains(answer, `"stored":"unknown"`) {
+	if status != 503 || !strings.Contains(answer, `"stored":"durable"`) || !strings.Contains(answer, "no room") {
 		t.Fatalf("400 requests of 200 KiB went into 64 MiB, the last was answered %d %s", status, answer)
 	}
 	in.want(503, `"code":"backend_full"`, "web", body)

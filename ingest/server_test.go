@@ -16,6 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"github.com/headgate-io/headgate/event"
 )
 
@@ -145,12 +147,13 @@ func TestH05ConnectionAge(t *testing.T) {
 
 func TestH10MaxConnections(t *testing.T) {
 	for name, c := range map[string]struct {
-		cfg    Config
-		status int
-		code   event.Code
+		cfg     Config
+		status  int
+		code    event.Code
+		setting string
 	}{
-		"all":         {Config{MaxConnections: 2}, 503, event.Overloaded},
-		"one address": {Config{MaxConnectionsPerAddress: 2}, 429, event.CallerRate},
+		"all":         {Config{MaxConnections: 2}, 503, event.Overloaded, "http.max_connections"},
+		"one address": {Config{MaxConnectionsPerAddress: 2}, 429, event.CallerRate, "http.max_connections_per_address"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := serve(t, c.cfg, &fakeStream{})
@@ -158,8 +161,16 @@ func TestH10MaxConnections(t *testing.T) {
 			first.send(request11(events, "1\n", ndjson)).answer().want(t, 200, "")
 			second.send(request11(events, "1\n", ndjson)).answer().want(t, 200, "")
 			surplus := g.dial()
-			if r := surplus.answer().want(t, c.status, c.code); r.Header.Get("Retry-After") == "" || !r.Close {
+			r := surplus.answer().want(t, c.status, c.code)
+			if r.Header.Get("Retry-After") == "" || !r.Close {
 				t.Errorf("header %v", r.Header)
+			}
+			if !strings.Contains(string(r.body), c.setting+")") {
+				t.Errorf("%s does not name %s", r.body, c.setting)
+			}
+			if err := testutil.GatherAndCompare(g.metrics, strings.NewReader("# HELP headgate_http_connections Open connections of clients that send events, with TLS and without.\n"+
+				"# TYPE headgate_http_connections gauge\nheadgate_http_connections 2\n"), "headgate_http_connections"); err != nil {
+				t.Error(err)
 			}
 			surplus.closed()
 			hasty := g.dial().send(request11(events, strings.Repeat("1\n", 100<<10), ndjson)) // and whoever writes first sees it, too

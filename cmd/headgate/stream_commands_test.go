@@ -8,9 +8,9 @@ import (
 )
 
 func TestStreamListShowDelete(t *testing.T) {
-	s := scripted(t, reply{status: 200, body: `{"streams":[{"name":"web","revision":3,"managed":"api","partitions":16,"codec":"zstd","backend":"local"}]}`})
+	s := scripted(t, reply{status: 200, body: `{"streams":[{"name":"web","revision":3,"managed":"api","partitions":16,"codec":"zstd","backend":"local","stored":{"bytes":1572864,"limit":10485760}}]}`})
 	r := command(t, "", "stream", "list").expect(t, 0)
-	if fields := strings.Fields(strings.Split(r.out, "\n")[1]); strings.Join(fields, " ") != "web 3 api 16 zstd local" {
+	if fields := strings.Fields(strings.Split(r.out, "\n")[1]); strings.Join(fields, " ") != "web 3 api 16 zstd local 1.5 of 10.0MiB" {
 		t.Errorf("%s", r.out)
 	}
 	if r := command(t, "", "stream", "list", "-o", "json").expect(t, 0); !json.Valid([]byte(r.out)) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -148,6 +149,33 @@ func TestCircuit(t *testing.T) {
 		}
 		enter(false)
 		c.succeeded()
+	}
+}
+
+// A misconfigured node is an error in the log, once; one that is away is none.
+func TestAMisconfiguredNodeIsAnError(t *testing.T) {
+	var text strings.Builder
+	c := circuit{node: "n", log: slog.New(slog.NewTextHandler(&text, nil))}
+	now := time.Now()
+	fail := func(f failure) {
+		now = now.Add(time.Minute)
+		e, err := c.enter(now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.failed(e, now, f)
+	}
+	for range 2 * enough {
+		fail(failure{err: errors.New("answered 503")})
+	}
+	if strings.Contains(text.String(), "level=ERROR") || strings.Count(text.String(), "level=WARN") != 1 {
+		t.Errorf("of a node that is away:\n%s", text.String())
+	}
+	for range 20 {
+		fail(failure{misconfigured: true, err: errors.New("answered 302 Found")})
+	}
+	if strings.Count(text.String(), "level=ERROR") != 1 || !strings.Contains(text.String(), "302 Found") {
+		t.Errorf("of a misconfigured node:\n%s", text.String())
 	}
 }
 
