@@ -324,11 +324,12 @@ func TestNewStreamWithPluginsThatDoNotExist(t *testing.T) {
 // TestASmallBackendTakesItsFirstRun: a frame larger than the first share of a small max_bytes goes in.
 func TestASmallBackendTakesItsFirstRun(t *testing.T) {
 	cfg := zero(t)
-	cfg.Backends[LocalBackend].JetStream.MaxBytes = 16 << 20 // of which a stream begins with 400 KiB
+	cfg.Backends[LocalBackend].JetStream.MaxBytes = 48 << 20 // of which a stream begins with 1.2 MiB
+	cfg.Streams = map[string]StreamConfig{"web": {Partitions: PartitionsConfig{Max: 1}, Frame: FrameConfig{Bytes: 4 << 20}}}
 	in := start(t, cfg)
 	random := make([]byte, 15<<10)
 	var body strings.Builder
-	for range 60 {
+	for range 150 {
 		if _, err := rand.Read(random); err != nil {
 			t.Fatal(err)
 		}
