@@ -1,44 +1,91 @@
+// Package jetstream is the backend on NATS JetStream, embedded or a cluster: one stream of messages per stream of
+// events, one subject per lane, and on every message the check that makes a lane a chain without doubles.
 package jetstream
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"log/slog"
+	"sync"
+	"time"
 
+	"github.com/nats-io/nats.go"
 	js "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/forward"
 )
 
-// lane is what the backend knows of one subject. Only the goroutine that sends for the partition uses it.
-type lane struct {
-	partition int32
-	subject   string
-	store     string // name of the JetStream stream
+// Config says which stream a backend writes and as which gateway. Stream and Gateway are required.
+type Config struct {
+	Stream   string
+	Gateway  string        // this gateway's id; no other process may write under it
+	MaxBytes int64         // what each JetStream stream that is made may hold; full, it refuses what is new. 0: no bound. Existing ones keep theirs
+	Replicas int           // 0: one
+	Timeout  time.Duration // of one publish or read; 0: 10 s
 
-	known  bool   // the numbers below are from the stream
-	last   uint64 // number that the lane's numbers go on behind: stored, or higher when the stream may have lost its end
-	stored uint64 // number of the last event stored, 0 for none
-	seq    uint64 // sequence of the message with it: what the next publish expects; 0 for none
+	// OnFull is called with the name of a JetStream stream that was found full, and the bytes of the message it could not
+	// take, and with 0 when it takes messages again; it must not block. nil: nothing.
+	OnFull func(store string, bytes int64)
 
-	fulls   int   // answers in a row that the stream is full
-	unsure  bool  // a publish has no answer: it may be stored after seq
-	stopped error // somebody else writes this subject; nothing is sent any more
+	// Lost is the sequence up to which the stream has lost messages to a damage; 0: none. A lane that ends before it may have
+	// lost its end, and with it the numbers that were given last: it goes on far above them.
+	Lost uint64
+
+	Streams    int // JetStream streams that the partitions are spread over, which cannot be changed later; 0: one
+	Partitions int // of the stream; needed with more than one
 }
 
-func (b *Backend) lane(partition int32) *lane {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	l := b.lanes[partition]
-	if l == nil {
-		l = &lane{
-			partition: partition, subject: Subject(b.cfg.Stream, partition, b.cfg.Gateway),
-			store: storeName(b.cfg.Stream, int(partition)%b.cfg.Streams),
-		}
-		b.lanes[partition] = l
+const (
+	defaultTimeout = 10 * time.Second
+
+	// duplicateWindow only saves work in a cluster; nothing relies on it.
+	duplicateWindow = 2 * time.Minute
+
+	// lostNumbers is more than a lane can have lost: readers find a gap instead of numbers they know.
+	lostNumbers = 1 << 32
+
+	// runHeadroom is left for subject and headers in a message of the largest size.
+	runHeadroom = 64 << 10
+)
+
+// Backend writes one stream. It implements forward.Backend.
+type Backend struct {
+	cfg Config
+	nc  *nats.Conn
+	js  js.JetStream
+	log *slog.Logger
+
+	mu    sync.Mutex
+	lanes map[int32]*lane // a lane belongs to the one goroutine that sends for its partition
+	alarm error           // of all stopped lanes
+}
+
+// Open creates the stream, or brings an existing one to cfg, and returns its backend.
+func Open(ctx context.Context, nc *nats.Conn, cfg Config, log *slog.Logger) (*Backend, error) {
+	if !streamToken.MatchString(cfg.Stream) || !token.MatchString(cfg.Gateway) || cfg.MaxBytes < 0 {
+		return nil, fmt.Errorf("open stream %q of gateway %q: bad name or size", cfg.Stream, cfg.Gateway)
 	}
-	return l
+	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
+	if cfg.OnFull == nil {
+		cfg.OnFull = func(string, int64) {}
+	}
+	cfg.Replicas, cfg.Streams = cmp.Or(cfg.Replicas, 1), cmp.Or(cfg.Streams, 1)
+	if cfg.Streams > 1 && cfg.Streams > cfg.Partitions {
+		return nil, fmt.Errorf("open stream %s: its %d partitions cannot be spread over %d streams", cfg.Stream, cfg.Partitions, cfg.Streams)
+	}
+	api, err := js.New(nc, js.WithDefaultTimeout(cfg.Timeout))
+	if err != nil {
+		return nil, fmt.Errorf("open stream %s: %w", cfg.Stream, err)
+	}
+	log = log.With("stream", cfg.Stream)
+	for k := range cfg.Streams {
+		if err := ensure(ctx, api, cfg, k); err != nil {
+			return nil, fmt.Errorf("open stream %s: %w", storeName(cfg.Stream, k), err)
+		}
+	}
+	return &Backend{cfg: cfg, nc: nc, js: api, log: log, lanes: make(map[int32]*lane)}, nil
 }
 
 // Resume reads the last message of the lane from the stream's leader. See forward.Backend.
@@ -53,29 +100,6 @@ func (b *Backend) Resume(ctx context.Context, partition int32) (last uint64, err
 		}
 	}
 	return l.last, nil
-}
-
-func (b *Backend) resume(ctx context.Context, l *lane) error {
-	m, err := b.lastOf(ctx, l)
-	if errors.Is(err, js.ErrMsgNotFound) {
-		l.known = true
-		if b.cfg.Lost > 0 { // this may be a lane that has lost all it had
-			l.last = lostNumbers
-		}
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("resume %s: %w", l.subject, err)
-	}
-	if m.Last == 0 {
-		return b.stop(l, &ChainError{Subject: l.subject, Found: m.Seq, Reason: "not a gateway's message"})
-	}
-	l.known, l.last, l.stored, l.seq = true, m.Last, m.Last, m.Seq
-	if m.Seq < b.cfg.Lost {
-		l.last += lostNumbers
-		b.log.Warn("the lane may have lost its end to a damage, its numbers go on above", "subject", l.subject, "stored", m.Last, "above", l.last)
-	}
-	return nil
 }
 
 // Send publishes a run behind the lane's last message. See forward.Backend: a run at or below the stored number
@@ -103,44 +127,12 @@ func (b *Backend) Send(ctx context.Context, run *forward.Run) error {
 	return sendError(b.publish(ctx, l, run))
 }
 
-// publish sends the run with the chain check and finds out what became of it.
-func (b *Backend) publish(ctx context.Context, l *lane, run *forward.Run) error {
-	ctx, cancel := context.WithTimeout(ctx, b.cfg.Timeout)
-	defer cancel()
-	msg := message(l, run)
-	ack, err := b.js.PublishMsg(ctx, msg, js.WithRetryAttempts(0))
-	full := isFull(err)
-	if !full && l.fulls > 0 {
-		l.fulls = 0
-		b.cfg.OnFull(l.store, 0)
-	}
-	if err == nil && !ack.Duplicate {
-		l.confirm(ack.Sequence, run.Last)
-		return nil
-	}
-	if err == nil {
-		// The server has forgotten nothing of this id in two minutes, but the lane's chain may have been purged
-		// since: only the message itself says that the run is stored.
-		err = errDuplicateID
-	}
-	if definite(err) {
-		if full {
-			b.cfg.OnFull(l.store, int64(msg.Size())+recordOverhead)
-			l.fulls++
-			return &forward.SendError{Code: event.BackendFull, Reason: "full", After: min(fullWait, firstFullWait<<min(l.fulls, 10)), Err: err}
-		}
-		return err
-	}
-	l.unsure = true
-	if !errors.Is(err, errDuplicateID) && !isCode(err, wrongLastSequence) {
-		return err
-	}
-	if stored, look := b.settle(ctx, l, run); stored || look != nil {
-		return look
-	}
-	return err
-}
+// MaxRun returns the bytes a run's payload may have.
+func (b *Backend) MaxRun() int { return int(b.nc.MaxPayload()) - runHeadroom }
 
-func (l *lane) confirm(seq, last uint64) {
-	l.seq, l.last, l.stored, l.unsure = seq, max(last, l.last), last, false
+// Err returns why lanes have been stopped, joined, or nil. A stopped lane starts again with the process.
+func (b *Backend) Err() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.alarm
 }
