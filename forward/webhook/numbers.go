@@ -7,10 +7,11 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/headgate-io/headgate/internal/wholefile"
 )
 
 // numbers keeps a lane's numbers, of which frame ids are made, from coming twice under one gateway id: a node may
@@ -59,7 +60,7 @@ func (n *numbers) cover(last uint64) error {
 	if last <= n.reserved.Load() {
 		return nil
 	}
-	if err := writeNumbers(n.path, last+step); err != nil {
+	if err := wholefile.Write(n.path, []byte(render(last+step))); err != nil {
 		return fmt.Errorf("reserve numbers: %w", err)
 	}
 	n.reserved.Store(last + step)
@@ -84,25 +85,4 @@ func readNumbers(path string) (first uint64, err error) {
 
 func render(first uint64) string {
 	return fmt.Sprintf(format, first, crc32.ChecksumIEEE(fmt.Appendf(nil, "%020d", first)))
-}
-
-// writeNumbers replaces the file so that a crash leaves the old or the new one.
-func writeNumbers(path string, first uint64) error {
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(render(first))
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

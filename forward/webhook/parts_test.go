@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/forward"
+	"github.com/headgate-io/headgate/internal/wholefile"
 )
 
 func TestPause(t *testing.T) {
@@ -194,7 +195,7 @@ func TestNumbersNeverRepeat(t *testing.T) {
 			now = now.Add(time.Hour)
 			_ = os.WriteFile(path, []byte("00000000000000000001 00000000\n"), 0o600)
 		},
-		func() { _ = os.WriteFile(path+".new", []byte("half"), 0o600) }, // a crash while it was written
+		func() { _ = os.WriteFile(path+".42", []byte("half"), 0o600) }, // a crash while it was written
 	} {
 		between()
 		n, err := openNumbers(path, now, log)
@@ -215,7 +216,7 @@ func TestNumbersNeverRepeat(t *testing.T) {
 
 func TestDamagedNumbersAreSeen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "numbers")
-	if err := writeNumbers(path, 12345); err != nil {
+	if err := wholefile.Write(path, []byte(render(12345))); err != nil {
 		t.Fatal(err)
 	}
 	whole, err := os.ReadFile(path)

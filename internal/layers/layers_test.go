@@ -53,6 +53,7 @@ var allowed = map[string][]string{
 	"admin":              append([]string{"internal/openapi"}, shared...),
 
 	"forward/spool":       {"event", "internal/wholefile"},
+	"forward/webhook":     append([]string{"forward", "internal/wholefile"}, shared...),
 	"forward/forwardtest": append([]string{"forward", "internal/compress", "sdk/consume", "sdk/wire"}, shared...),
 
 	"bench":    {}, // its programs drive the binary from outside
