@@ -15,7 +15,7 @@ func TestTraceGoesWithTheEvents(t *testing.T) {
 	in.want(200, "", "s", "{}\n")
 	in.scriptedPlugin("s", "script")
 	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	resp, _ := in.once("s/events", "0kept\nttrap\n", "Content-Type", "text/plain", "traceparent", trace, "tracestate", "a=1", "X-Request-Id", "r-1")
+	resp, _ := in.once("s/events?ack=delivered", "0kept\nttrap\n", "Content-Type", "text/plain", "traceparent", trace, "tracestate", "a=1", "X-Request-Id", "r-1")
 	h := resp.Header
 	if resp.StatusCode != 200 || h.Get("Traceparent") != trace || h.Get("Tracestate") != "a=1" || h.Get("X-Request-Id") != "r-1" {
 		t.Errorf("%d %v", resp.StatusCode, h)
