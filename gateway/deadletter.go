@@ -45,7 +45,7 @@ func (d *deadLetter) bury(ctx context.Context, b *event.Batch) error {
 	}
 	entries := entriesOf(b)
 	err := d.take(ctx, entries)
-	if p, ok := errors.AsType[*event.Problem](err); ok && p.Stored == "unknown" {
+	if isUnknown(err) {
 		return err
 	}
 	if err != nil {

@@ -25,22 +25,27 @@ func (s *stream) Accept(ctx context.Context, b *event.Batch) error {
 	if err := s.claim(b, &p); err != nil {
 		return err
 	}
-	err := s.forward(ctx, b, &p)
-	lost := err != nil
-	if err == nil {
-		unburied := s.deadLetter.bury(ctx, b)
-		lost = unburied != nil
-		if err = p.wait(ctx, b.Ack); err == nil {
-			err = unburied
-		}
-		if err == nil {
-			err = p.conclude(b)
-		}
-	}
+	lost, err := s.carry(ctx, b, &p)
 	if b.Late != nil && isUnknown(err) {
 		p.later(b, err, lost)
 	}
 	return err
+}
+
+// carry hands the events over and waits for what becomes of them. When the error leaves that open, lost says that nobody
+// will find out later either.
+func (s *stream) carry(ctx context.Context, b *event.Batch, p *passage) (lost bool, err error) {
+	if err := s.forward(ctx, b, p); err != nil {
+		return true, err
+	}
+	unburied := s.deadLetter.bury(ctx, b)
+	if err := p.wait(ctx, b.Ack); err != nil {
+		return unburied != nil, err
+	}
+	if unburied != nil {
+		return true, unburied
+	}
+	return false, p.conclude(b)
 }
 
 // isUnknown tells that err leaves open what is stored.

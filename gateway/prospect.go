@@ -29,7 +29,7 @@ func (p *prospect) Accept(ctx context.Context, b *event.Batch) error {
 	if b.Trial {
 		return tryUnmade(b)
 	}
-	s, err := p.g.make(ctx, p.name)
+	s, err := p.g.makeStream(ctx, p.name)
 	if err != nil {
 		return err
 	}
@@ -48,9 +48,9 @@ func (d *definition) usual() bool {
 	return string(d2.document()) == string(usual.document())
 }
 
-// make makes a stream on first use, unless somebody was faster. When it may not have its turn before ctx ends, nothing is
+// makeStream makes a stream on first use, unless somebody was faster. When it may not have its turn before ctx ends, nothing is
 // made and nothing stored.
-func (g *Gateway) make(ctx context.Context, name string) (*stream, error) {
+func (g *Gateway) makeStream(ctx context.Context, name string) (*stream, error) {
 	ctx, cancel := context.WithTimeout(ctx, steerTimeout)
 	defer cancel()
 	if !g.steering.lockBefore(ctx) {

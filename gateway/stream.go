@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -93,42 +94,46 @@ func define(cfg StreamConfig, revision uint64, managed string) (*definition, err
 
 // openStream brings the stream's backend and lanes up; nothing runs yet.
 func (g *Gateway) openStream(ctx context.Context, name string, def *definition) (*stream, error) {
-	table, err := g.openTable(ctx, name, def.config.Partitions.Max)
-	if err != nil {
-		return nil, err
-	}
-	to, err := g.openDelivery(ctx, name, &def.config)
-	if err != nil {
-		return nil, err
-	}
-	frameBytes, deps := int(def.config.Frame.Bytes), forward.Deps{Budget: g.letters, Log: g.log, Metrics: g.forwardMetrics, Presses: g.presses}
-	letter := g.newDeadLetter(name)
-	if letter != nil {
-		deps.Budget, deps.DeadLetter = g.lanes.Share(g.lanes.Limit()/2), letter
-	}
 	secret, err := g.store.Secret(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("read hash secret: %w", err)
 	}
-	log, err := g.openSpool(name)
+	table, err := g.openTable(ctx, name, secret, def.config.Partitions.Max)
 	if err != nil {
 		return nil, err
 	}
-	if log != nil {
-		deps.Spool, deps.Backlog, deps.Room = log, log.Backlog, log.Room
+	s := &stream{
+		name: name, partitioner: partitioner.New(table), deadLetter: g.newDeadLetter(name),
+		ids: def.config.ID.window(), secret: secret, done: make(chan struct{}),
 	}
-	forwarder, err := forward.New(forward.Config{
-		Stream: name, Gateway: g.folder.id, BackendName: def.config.Backend, Partitions: len(table.Partitions()), Codec: def.config.Codec,
-		LingerWaiting: time.Duration(def.config.Linger.Waiting), LingerIdle: time.Duration(def.config.Linger.Idle),
-		FrameBytes: frameBytes, FrameEvents: def.config.Frame.Events, MaxRun: min(frameBytes, to.maxRun),
-	}, to, deps)
-	if err != nil {
-		return nil, err
-	}
-	s := &stream{name: name, partitioner: partitioner.New(table), forwarder: forwarder, delivery: to, deadLetter: letter, spool: log,
-		ids: def.config.ID.window(), secret: secret, done: make(chan struct{})}
 	s.current.Store(def)
 	s.keys.Store(newKeyRate(name, def.config.Rate, g.rates))
 	s.chain.Store(&link{})
+	if s.delivery, err = g.openDelivery(ctx, name, &def.config); err != nil {
+		return nil, err
+	}
+	if s.spool, err = g.openSpool(name); err == nil {
+		s.forwarder, err = g.newForwarder(s, &def.config, len(table.Partitions()))
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.discard())
+	}
 	return s, nil
+}
+
+// newForwarder returns the forwarder of a stream whose delivery and spool are open.
+func (g *Gateway) newForwarder(s *stream, cfg *StreamConfig, partitions int) (*forward.Forwarder, error) {
+	deps := forward.Deps{Budget: g.letters, Log: g.log, Metrics: g.forwardMetrics, Presses: g.presses}
+	if s.deadLetter != nil { // else it is a dead letter itself
+		deps.Budget, deps.DeadLetter = g.lanes.Share(g.lanes.Limit()/2), s.deadLetter
+	}
+	if s.spool != nil {
+		deps.Spool, deps.Backlog, deps.Room = s.spool, s.spool.Backlog, s.spool.Room
+	}
+	frameBytes := int(cfg.Frame.Bytes)
+	return forward.New(forward.Config{
+		Stream: s.name, Gateway: g.folder.id, BackendName: cfg.Backend, Partitions: partitions, Codec: cfg.Codec,
+		LingerWaiting: time.Duration(cfg.Linger.Waiting), LingerIdle: time.Duration(cfg.Linger.Idle),
+		FrameBytes: frameBytes, FrameEvents: cfg.Frame.Events, MaxRun: min(frameBytes, s.delivery.maxRun),
+	}, s.delivery, deps)
 }

@@ -42,14 +42,14 @@ func (g *Gateway) Open(name string) (ingest.Stream, error) {
 	if p, ok := errors.AsType[*event.Problem](err); !ok || p.Code != event.UnknownStream || !g.cfg.autoCreate() {
 		return nil, err
 	}
-	if err := g.room(name); err != nil {
+	if err := g.roomForStream(name); err != nil {
 		return nil, err
 	}
 	return &prospect{g: g, name: name}, nil
 }
 
-// room refuses one stream more than there may be.
-func (g *Gateway) room(name string) error {
+// roomForStream refuses one stream more than there may be.
+func (g *Gateway) roomForStream(name string) error {
 	if g.streamCount() < maxStreams {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (g *Gateway) findOrCreate(ctx context.Context, name string) (*stream, error
 	if err == nil || !validName(name) || !g.cfg.autoCreate() {
 		return s, err
 	}
-	if err := g.room(name); err != nil {
+	if err := g.roomForStream(name); err != nil {
 		return nil, err
 	}
 	return g.createStream(ctx, name, StreamConfig{}.withDefaults())
@@ -149,11 +149,7 @@ func (g *Gateway) streamCount() (n int) {
 }
 
 // openTable reads the stream's routing table, or makes its first one.
-func (g *Gateway) openTable(ctx context.Context, name string, partitions int) (*partitioner.Table, error) {
-	secret, err := g.store.Secret(ctx, name)
-	if err != nil {
-		return nil, fmt.Errorf("read hash secret: %w", err)
-	}
+func (g *Gateway) openTable(ctx context.Context, name string, secret [16]byte, partitions int) (*partitioner.Table, error) {
 	doc, err := g.store.Tables.Read(ctx, name)
 	if errors.Is(err, control.ErrNotFound) {
 		table, err := partitioner.NewTable(secret, partitioner.SlotsFor(partitions), partitioner.Equal(partitions))
