@@ -3,6 +3,7 @@ package event
 import (
 	"slices"
 	"time"
+	"unsafe"
 )
 
 // Syntax is what events of a batch are checked as, on arrival and again when a plugin replaced one.
@@ -42,6 +43,7 @@ type Batch struct {
 
 	Key    []byte // key for events that got none (Headgate-Key); meaningful when HasKey
 	HasKey bool
+	Common []byte // the key that events share which have none of their own, a view of the request; nil for none
 
 	TableVersion uint64 // routing table by which the events were assigned
 	Chain        string // digest of the plugin chain that processed the batch, empty for none
@@ -62,8 +64,12 @@ type Batch struct {
 	replaced [][]byte // by event, what it was before Replace; empty when none was replaced
 
 	Body  []byte // the decoded request body, the buffer that Event.Data points into; reused with the batch
-	arena arena
-	attrs []Attr // what Attrs of events are parts of
+	Payer Payer  // pays for all that grows with the number of events and of their attributes; nil: nobody does
+
+	pile   *pile[Event] // what Events was taken from by Room; nil: it is somebody's own
+	arena  arena
+	attrs  attrs // what Attrs of events are parts of
+	unpaid *Problem
 }
 
 // Error describes one refused event.
@@ -104,9 +110,16 @@ type Letter struct {
 	Plugin, Digest string // what failed on it, with its version
 }
 
+const letterSize = int64(unsafe.Sizeof(Letter{}))
+
 // SetAside sends an event to the dead letter.
 func (b *Batch) SetAside(l Letter) {
 	b.Events[l.Index].Verdict = DeadLettered
+	if len(b.Letters) == cap(b.Letters) {
+		n := max(16, len(b.Letters))
+		b.Pay(int64(n) * letterSize)
+		b.Letters = slices.Grow(b.Letters, n)
+	}
 	b.Letters = append(b.Letters, l)
 }
 
@@ -114,6 +127,7 @@ func (b *Batch) SetAside(l Letter) {
 func (b *Batch) Replace(i int, data []byte) {
 	b.Lines = false
 	if len(b.replaced) == 0 {
+		b.Pay(int64(len(b.Events)) * int64(unsafe.Sizeof(b.replaced[0])))
 		b.replaced = slices.Grow(b.replaced, len(b.Events))[:len(b.Events)]
 		clear(b.replaced)
 	}
@@ -145,60 +159,64 @@ func (b *Batch) RejectAt(i, at int, code Code, detail string) {
 }
 
 // Copy returns a copy of p that lives as long as the batch.
-func (b *Batch) Copy(p []byte) []byte { return b.arena.copy(p) }
+func (b *Batch) Copy(p []byte) []byte {
+	q := b.Alloc(len(p))
+	copy(q, p)
+	return q
+}
 
 // Alloc returns n bytes of undefined content that live as long as the batch.
-func (b *Batch) Alloc(n int) []byte { return b.arena.alloc(n) }
-
-// KeepAttrs returns a copy of list that lives as long as the batch; the names and values in it stay whose they are.
-func (b *Batch) KeepAttrs(list []Attr) []Attr {
-	from := len(b.attrs)
-	b.attrs = append(b.attrs, list...) // lists given out before stay right when it moves on to a larger array
-	return b.attrs[from:len(b.attrs):len(b.attrs)]
-}
-
-// maxAttrs is how many attributes a batch may have room for when its memory is kept.
-const maxAttrs = 64 << 10
-
-// Reset makes b empty for reuse and keeps its memory.
-func (b *Batch) Reset() {
-	clear(b.Events)
-	clear(b.Headers)
-	clear(b.Errors)
-	clear(b.Letters)
-	clear(b.replaced)
-	clear(b.attrs)
-	if cap(b.attrs) > maxAttrs {
-		b.attrs = nil
-	}
-	next := Batch{Events: b.Events[:0], Headers: b.Headers[:0], Errors: b.Errors[:0], Letters: b.Letters[:0],
-		replaced: b.replaced[:0], Body: b.Body[:0], arena: b.arena, attrs: b.attrs[:0]}
-	next.arena.reset()
-	*b = next
-}
-
-// arena hands out pieces of chunks; earlier pieces stay valid when it grows.
-type arena struct {
-	chunk []byte // free part of the newest chunk
-	whole []byte // the newest chunk, kept over a reset
-}
-
-const arenaChunk = 16 << 10
-
-func (a *arena) alloc(n int) []byte {
+func (b *Batch) Alloc(n int) []byte {
+	a := &b.arena
 	if n > len(a.chunk) {
-		a.whole = make([]byte, max(arenaChunk, n))
-		a.chunk = a.whole
+		if n > len(a.whole) || a.taken { // the chunk that is kept is full or too small
+			a.whole = make([]byte, max(arenaChunk, n))
+		}
+		b.Pay(int64(len(a.whole)))
+		a.chunk, a.taken = a.whole, true
 	}
 	p := a.chunk[:n:n]
 	a.chunk = a.chunk[n:]
 	return p
 }
 
-func (a *arena) copy(p []byte) []byte {
-	q := a.alloc(len(p))
-	copy(q, p)
-	return q
+// mostKept is how many letters and other things of few events a batch keeps room for.
+const mostKept = 128
+
+// Reset makes b empty for reuse, and keeps as much of its memory as most requests need.
+func (b *Batch) Reset() {
+	if b.giveEvents(); b.Events != nil {
+		clear(b.Events)
+	}
+	b.attrs.reset()
+	b.arena.reset()
+	*b = Batch{
+		Events: b.Events[:0], Headers: emptied(b.Headers), Errors: emptied(b.Errors), Letters: emptied(b.Letters), replaced: emptied(b.replaced),
+		Body: b.Body[:0], arena: b.arena, attrs: b.attrs,
+	}
 }
 
-func (a *arena) reset() { a.chunk = a.whole }
+// emptied is list without its elements, and without its memory when that is much.
+func emptied[T any](list []T) []T {
+	if cap(list) > mostKept {
+		return nil
+	}
+	clear(list)
+	return list[:0]
+}
+
+// arena is memory for bytes: pieces of chunks, of which earlier ones stay valid when there is a new one.
+type arena struct {
+	chunk []byte // free part of the newest chunk
+	whole []byte // the newest chunk, kept over a reset
+	taken bool   // it is paid for
+}
+
+const arenaChunk = 16 << 10
+
+func (a *arena) reset() {
+	if len(a.whole) > arenaChunk {
+		a.whole = nil
+	}
+	a.chunk, a.taken = nil, false
+}

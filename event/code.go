@@ -15,7 +15,7 @@ type Problem struct {
 	Detail string // one sentence that says what to do
 	// Stored says what is known of the request's events: "no" (the zero value means no), "unknown", "durable".
 	Stored string
-	// Scope, Limit and Observed describe a limit that was exceeded: Scope is body, inflated, event or count.
+	// Scope, Limit and Observed describe a limit that was exceeded: Scope is body, inflated, event, count, memory or lanes.
 	Scope           string
 	Limit, Observed int64
 	RetryAfter      time.Duration // it can work by then; 0: not known
@@ -57,6 +57,7 @@ const (
 	InflatedTooLarge     Code = "inflated_too_large"
 	TooManyEvents        Code = "too_many_events"
 	EventTooLarge        Code = "event_too_large"
+	RequestTooLarge      Code = "request_too_large"
 	UnsupportedMediaType Code = "unsupported_media_type"
 	UnsupportedCoding    Code = "unsupported_coding"
 	TooDeep              Code = "too_deep"

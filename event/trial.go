@@ -1,9 +1,15 @@
 package event
 
-import "bytes"
+import (
+	"bytes"
+	"unsafe"
+)
 
 // MaxTraces is how many events a trial is explained of.
 const MaxTraces = 1000
+
+// TraceSize is how many bytes a trial needs for each of them, beside those of its answer.
+const TraceSize = int64(unsafe.Sizeof(Trace{}) + unsafe.Sizeof(Error{}))
 
 // Trace is what a trial notes of an event: which stage decided on it, and which gave it its key.
 type Trace struct {
@@ -20,10 +26,10 @@ func (b *Batch) Trace(stage string) {
 	if !b.Trial {
 		return
 	}
-	for len(b.Traces) < len(b.Events) {
+	for len(b.Traces) < min(len(b.Events), MaxTraces) {
 		b.Traces = append(b.Traces, Trace{})
 	}
-	for i := range b.Events {
+	for i := range b.Traces {
 		e, t := &b.Events[i], &b.Traces[i]
 		if e.Verdict != Keep && t.By == "" {
 			t.By = stage

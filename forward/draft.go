@@ -18,6 +18,7 @@ type draft struct {
 	text   []byte      // what the metadata's slices point into; older pieces stay valid when it grows
 	pairs  []wire.Attr // the attributes of all events, likewise
 	labels int         // bytes of all ids and attributes
+	common int         // behind where in the text the key begins that events of the request being added share; 0: not there yet
 }
 
 // place is where an event lies and where it was routed to.
@@ -60,8 +61,8 @@ func (d *draft) request(b *event.Batch, n int) {
 	})
 }
 
-// add appends an event.
-func (d *draft) add(e *event.Event) {
+// add appends an event; common says that its key is the one of its request.
+func (d *draft) add(e *event.Event, common bool) {
 	m := &d.meta
 	if n := len(e.Data) + binary.MaxVarintLen64; cap(d.raw.b)-len(d.raw.b) < n {
 		d.raw = grow(d.raw, n, d.limit)
@@ -69,7 +70,7 @@ func (d *draft) add(e *event.Event) {
 	d.raw.b = wire.AppendEvent(d.raw.b, e.Data, m.Framing)
 	d.labels += labels(e)
 	before := len(d.places)
-	d.places = append(d.places, d.place(e))
+	d.places = append(d.places, d.place(e, common))
 	if e.Time != 0 || len(m.Times) > 0 {
 		m.Times = append(padded(m.Times, before), e.Time)
 	}
@@ -91,7 +92,7 @@ func padded[T any](column []T, n int) []T {
 }
 
 // place describes the event that was appended last.
-func (d *draft) place(e *event.Event) place {
+func (d *draft) place(e *event.Event, common bool) place {
 	at := len(d.raw.b) - len(e.Data)
 	if d.meta.Framing == wire.NDJSON {
 		at--
@@ -100,9 +101,16 @@ func (d *draft) place(e *event.Event) place {
 		tag:  uint32(e.Hash), // the low bits: the high ones name the slot, of which a lane has few
 		slot: e.Slot, child: e.Child, epoch: e.Epoch, at: uint32(at), size: uint32(len(e.Data)), keySize: keyless,
 	}
-	if e.HasKey {
+	switch {
+	case !e.HasKey:
+	case common && d.common > 0:
+		p.key, p.keySize, p.keyAt = uint32(d.common-1), int32(len(e.Key)), -1
+	default:
 		p.key, p.keySize, p.keyAt = uint32(len(d.text)), int32(len(e.Key)), within(e.Data, e.Key)
 		d.text = append(d.text, e.Key...)
+		if common {
+			d.common = int(p.key) + 1
+		}
 	}
 	return p
 }

@@ -18,7 +18,7 @@ import (
 // their memory stays reserved.
 func (f *Forwarder) Forward(ctx context.Context, b *event.Batch, r *Receipt, which []int32) (stale []int32, err error) {
 	g := groups.Get().(*grouping)
-	defer groups.Put(g)
+	defer g.giveBack()
 	g.group(b, which, len(f.lanes))
 	if len(g.order) == 0 {
 		return nil, nil
@@ -115,6 +115,15 @@ func (f *Forwarder) noMemory(g *grouping) *event.Problem {
 		if t := l.trouble.Load(); t != nil && len(g.of(p)) > 0 {
 			return event.Problemf(t.code, "the backend of stream %s takes nothing for partition %d and memory is full; retry later", f.cfg.Stream, p)
 		}
+	}
+	switch most := f.budget.Most(); {
+	case g.bytes > most:
+		p := event.Problemf(event.RequestTooLarge, "the events need more than the %d bytes of memory that a stream may have in its lanes, "+
+			"which depend on the setting memory; send less at once", most)
+		p.Scope, p.Limit, p.Observed = "lanes", most, g.bytes
+		return p
+	case f.budget.Held()+g.bytes <= f.budget.Limit():
+		return event.Problemf(event.Overloaded, "the memory for events on their way is full of those of other streams; retry later")
 	}
 	return event.Problemf(event.Overloaded, "more events arrive than the backend of stream %s takes; retry later", f.cfg.Stream)
 }

@@ -44,7 +44,9 @@ type part struct {
 // What the budget is charged for beside the bytes of an event, its key, its id and its attributes: its places in
 // the metadata columns; and what a sealed frame takes beside its payload.
 const (
-	eventOverhead = 32
+	eventOverhead = 48
+	labelOverhead = 64 // of one with an id or attributes
+	attrOverhead  = 64 // of an attribute
 	frameOverhead = 512
 	partOverhead  = 192 // with its share of the receipt
 )
@@ -54,22 +56,35 @@ var (
 	drafts = sync.Pool{New: func() any { return new(draft) }}
 )
 
-// weight is what an event is charged for until it is sealed.
-func weight(e *event.Event) int64 {
-	return int64(len(e.Data) + len(e.Key) + labels(e) + eventOverhead*(1+len(e.Attrs)))
+// weight is what an event of b is charged for until it is sealed. The key that it has in common with others is the
+// request's.
+func weight(b *event.Batch, e *event.Event) int64 {
+	n := len(e.Data) + eventOverhead
+	if !isCommon(b, e) {
+		n += len(e.Key)
+	}
+	if len(e.ID) > 0 || len(e.Attrs) > 0 {
+		n += labels(e) + labelOverhead + attrOverhead*len(e.Attrs)
+	}
+	return int64(n)
+}
+
+// isCommon tells that the key of e is the one of its request, the same bytes in memory.
+func isCommon(b *event.Batch, e *event.Event) bool {
+	return len(e.Key) > 0 && len(e.Key) == len(b.Common) && &e.Key[0] == &b.Common[0]
 }
 
 // weightOf is the weight of the events at which.
 func weightOf(b *event.Batch, which []int32) (bytes int64) {
 	for _, at := range which {
-		bytes += weight(&b.Events[at])
+		bytes += weight(b, &b.Events[at])
 	}
 	return bytes
 }
 
 // requestWeight is what each lane is charged for that gets events of the request: what its metadata says of it.
 func requestWeight(b *event.Batch) int64 {
-	return int64(len(b.ID) + len(b.Producer) + len(b.TraceParent) + len(b.TraceState) + len(b.RequestID) + len(b.Chain))
+	return int64(len(b.ID) + len(b.Producer) + len(b.TraceParent) + len(b.TraceState) + len(b.RequestID) + len(b.Chain) + len(b.Common))
 }
 
 // takeFrame returns an empty frame.
@@ -97,13 +112,14 @@ func (fr *frame) fill(in *intake, which []int32, cfg *Config) (n int, bytes int6
 		return 0, 0
 	}
 	which = which[:min(len(which), cfg.FrameEvents-fr.events)]
+	fr.draft.common = 0
 	for _, at := range which {
 		e := &in.batch.Events[at]
 		if !fr.fits(len(e.Data)+labels(e), cfg) || fr.framing == wire.NDJSON && in.newline(e) {
 			break
 		}
-		fr.draft.add(e)
-		bytes += weight(e)
+		fr.draft.add(e, isCommon(in.batch, e))
+		bytes += weight(in.batch, e)
 		n++
 	}
 	if n > 0 {

@@ -25,6 +25,15 @@ type grouping struct {
 
 var groups = sync.Pool{New: func() any { return new(grouping) }}
 
+// mostGrouped is how many events a grouping keeps room for.
+const mostGrouped = 16 << 10
+
+func (g *grouping) giveBack() {
+	if cap(g.order) <= mostGrouped {
+		groups.Put(g)
+	}
+}
+
 // of returns the events of a partition.
 func (g *grouping) of(p int) []int32 {
 	if p == 0 {
@@ -41,25 +50,26 @@ func (g *grouping) group(b *event.Batch, which []int32, n int) {
 	if which == nil {
 		for i := range b.Events {
 			if e := &b.Events[i]; e.Verdict == event.Keep {
-				g.add(e, int32(i))
+				g.add(b, int32(i))
 			}
 		}
 	}
 	for _, at := range which {
-		g.add(&b.Events[at], at)
+		g.add(b, at)
 	}
 	g.sort()
 }
 
 // add counts an event.
-func (g *grouping) add(e *event.Event, at int32) {
+func (g *grouping) add(b *event.Batch, at int32) {
+	e := &b.Events[at]
 	if uint32(e.Partition) >= uint32(len(g.ends)) {
 		panic(fmt.Sprintf("BUG: forward: an event for partition %d of %d", e.Partition, len(g.ends)))
 	}
 	g.ends[e.Partition]++
 	g.places = append(g.places, at)
 	g.lanes = append(g.lanes, uint8(e.Partition))
-	g.bytes += weight(e)
+	g.bytes += weight(b, e)
 	g.newlines = g.newlines || !g.lines && bytes.IndexByte(e.Data, '\n') >= 0
 }
 

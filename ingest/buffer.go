@@ -5,8 +5,6 @@ import (
 	"io"
 	"math/bits"
 	"sync"
-
-	"github.com/headgate-io/headgate/internal/budget"
 )
 
 // Buffers come in sizes of 4 KiB, 8 KiB ... 64 MiB; larger ones are not kept.
@@ -37,28 +35,6 @@ func (s *slab) give() {
 		slabs[size-smallest].Put(s)
 	}
 }
-
-// account is what one request has reserved of the memory budget.
-type account struct {
-	budget *budget.Budget
-	held   int64
-}
-
-func (a *account) reserve(n int64) bool {
-	if !a.budget.Reserve(n) {
-		return false
-	}
-	a.held += n
-	return true
-}
-
-// free gives back n bytes, close all of them.
-func (a *account) free(n int64) {
-	a.held -= n
-	a.budget.Release(n)
-}
-
-func (a *account) close() { a.free(a.held) }
 
 // buffer grows as bytes arrive, never to a size that was only announced, and pays for its capacity from an account.
 type buffer struct {

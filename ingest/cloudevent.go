@@ -39,40 +39,15 @@ func (s *Settings) binary(contentType []byte, has bool) (framing, *refusal) {
 // cloudDecoder reads the attributes of the CloudEvents of one request.
 type cloudDecoder struct {
 	cloudevents.Decoder
-	account *account
-	attrs   int // of all events of the request
-	paid    int // attributes that were paid for
 }
 
 var cloudDecoders = sync.Pool{New: func() any { return new(cloudDecoder) }}
 
-func takeCloud(account *account) *cloudDecoder {
-	c := cloudDecoders.Get().(*cloudDecoder)
-	c.account, c.attrs, c.paid = account, 0, 0
-	return c
-}
+func takeCloud() *cloudDecoder { return cloudDecoders.Get().(*cloudDecoder) }
 
 func (c *cloudDecoder) give() {
-	c.account = nil
 	c.Forget()
 	cloudDecoders.Put(c)
-}
-
-// Attributes can take more memory than their bytes in the body; so many are paid for at once.
-const (
-	attrsPaid = 1 << 10
-	attrSize  = 48 // bytes of an event.Attr on machines of 64 bits
-)
-
-func (c *cloudDecoder) pay(n int) *event.Problem {
-	if c.attrs += n; c.attrs <= c.paid || c.account == nil {
-		return nil
-	}
-	if !c.account.reserve(attrsPaid * attrSize) {
-		return overloaded()
-	}
-	c.paid += attrsPaid
-	return nil
 }
 
 // structured takes the body as one event.
@@ -100,10 +75,10 @@ func (d *decoder) attributes(i int) *event.Problem {
 	return d.invalid(i, d.cloud.JSON(d.batch, i))
 }
 
-// invalid refuses event i when there is a fault, and pays for its attributes when there is none.
+// invalid refuses event i when there is a fault. Its attributes must be paid for when there is none.
 func (d *decoder) invalid(i int, fault cloudevents.Fault) *event.Problem {
 	if fault.Detail == "" {
-		return d.cloud.pay(len(d.batch.Events[i].Attrs))
+		return d.batch.Unpaid()
 	}
 	detail := fault.Detail
 	if len(fault.Name) > 0 {

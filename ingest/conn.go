@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/internal/budget"
 )
 
 // A connection that is closed while its client still sends would be reset, and the client would lose the answer that
@@ -35,6 +36,9 @@ type conn struct {
 	once   sync.Once
 
 	tail ending // how the bytes ended that were read
+
+	owed atomic.Int64 // bytes of budget that answers hold until they are sent, which is before the next Read
+	from *budget.Budget
 
 	// fault is what the last Read failed with. Only the goroutine that serves the connection uses it: it tells
 	// a client that went away from one that sends nonsense.
@@ -65,7 +69,22 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 	return c.socket.SetReadDeadline(t)
 }
 
+// owe has the memory of an answer paid for until it is sent.
+func (c *conn) owe(from *budget.Budget, n int64) {
+	if n > 0 {
+		c.from = from
+		c.owed.Add(n)
+	}
+}
+
+func (c *conn) settle() {
+	if c.owed.Load() > 0 {
+		c.from.Release(c.owed.Swap(0))
+	}
+}
+
 func (c *conn) Read(p []byte) (int, error) {
+	c.settle()
 	n, err := c.Conn.Read(p)
 	if n > 0 {
 		c.tail.read(p[:n])
@@ -99,6 +118,7 @@ func (c *conn) explain() {
 // Close closes the connection once; further calls wait for that and do nothing.
 func (c *conn) Close() (err error) {
 	c.once.Do(func() {
+		c.settle()
 		if c.linger.Load() {
 			c.drain()
 		}

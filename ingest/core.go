@@ -22,6 +22,7 @@ type core struct {
 	metrics *metrics
 	log     *slog.Logger
 	timeout time.Duration // from the end of the body to the answer
+	heavy   *heavy        // nil: any number of large bodies is decoded at a time
 	keys    *window.Keys
 	seed    maphash.Seed // of owners
 }
@@ -43,9 +44,15 @@ func (c *core) take(ctx context.Context, r *request, p *plan) answer {
 		no.Stream = p.counters.name
 		return c.refused(no, p.who)
 	}
-	w := takeWork(c.budget)
-	defer w.account.close()
+	w := takeWork(c.budget, c.heavy)
+	done := false
+	defer func() {
+		if !done {
+			w.account.close()
+		}
+	}()
 	a := c.store(ctx, r, p, w)
+	done = true
 	w.give()
 	return a
 }
@@ -57,7 +64,7 @@ func (c *core) store(ctx context.Context, r *request, p *plan, w *work) answer {
 		a.close = true
 		return a
 	}
-	p.sent = int64(len(w.body.bytes()))
+	p.sent, w.account.until = int64(len(w.body.bytes())), time.Now().Add(c.timeout)
 	if r.length < 0 { // chunks: their bytes are counted now that they are there
 		if problem := c.count(p, r, Load{Bytes: p.sent}); problem != nil {
 			return c.refused(&refusal{Problem: problem, Stream: p.counters.name}, p.who)
@@ -78,6 +85,9 @@ func (c *core) storeBody(ctx context.Context, r *request, p *plan, w *work) answ
 		b.Body, p.account = w.body.bytes(), &w.account
 		problem = decode(b, p)
 	}
+	if !b.Trial { // nothing else of it is waited for
+		w.account.rest()
+	}
 	if problem == nil {
 		problem = c.count(p, r, Load{Events: len(b.Events), Again: p.sent})
 	}
@@ -85,6 +95,9 @@ func (c *core) storeBody(ctx context.Context, r *request, p *plan, w *work) answ
 		return c.refused(&refusal{Problem: problem, Stream: p.counters.name}, p.who)
 	}
 	now := time.Now()
+	if !now.Before(w.account.until) {
+		return c.refused(&refusal{Problem: event.Problemf(event.Overloaded, "decoding the request took all of its time; send it again later"), Stream: p.counters.name}, p.who)
+	}
 	p.describe(b, r, now)
 	b.Owner = uint64(c.owner(p, r))
 	if p.run != nil {
@@ -93,11 +106,11 @@ func (c *core) storeBody(ctx context.Context, r *request, p *plan, w *work) answ
 	rejected := b.Counts().Rejected
 	switch {
 	case b.Trial:
-		return c.try(ctx, p, b)
+		return c.try(ctx, p, w)
 	case b.Strict && rejected > 0:
 		problem = event.Problemf(event.StrictRejected, "%d of %d events are refused and mode=strict stores all or nothing", rejected, len(b.Events))
 	case rejected < len(b.Events):
-		problem = c.accept(ctx, p.stream, b, now.Add(c.timeout))
+		problem = c.accept(ctx, p.stream, b, w.account.until)
 		c.name(p)
 	}
 	return c.outcome(r, p, b, problem)
@@ -113,16 +126,16 @@ func (c *core) receive(r *request, p *plan, w *work) *event.Problem {
 	if err == nil {
 		return nil
 	}
-	return notReceived(err, p.limits.Body)
+	return notReceived(err, p.limits.Body, &w.account)
 }
 
-func notReceived(err error, limit int64) *event.Problem {
+func notReceived(err error, limit int64, a *account) *event.Problem {
 	var problem *event.Problem
 	switch {
 	case err == errOverLimit:
 		return tooLarge(event.BodyTooLarge, "body", limit, limit+1)
 	case err == errOverBudget:
-		return overloaded()
+		return a.refused()
 	case errors.As(err, &problem):
 		return problem
 	}
@@ -143,6 +156,9 @@ func (c *core) inflate(p *plan, w *work) *event.Problem {
 			err = p.codings.applied[i].inflate(&w.spare, src, limit)
 		}
 		if err != nil {
+			if err == errOverBudget {
+				return w.account.refused()
+			}
 			return c.notInflated(err, p, limit)
 		}
 		w.body.slab, w.spare.slab = w.spare.slab, w.body.slab
@@ -153,15 +169,12 @@ func (c *core) inflate(p *plan, w *work) *event.Problem {
 }
 
 func (c *core) notInflated(err error, p *plan, limit int64) *event.Problem {
-	switch err {
-	case errOverLimit:
+	if err == errOverLimit {
 		problem := tooLarge(event.InflatedTooLarge, "inflated", limit, limit+1)
 		if limit < p.limits.Inflated && limit != p.limits.Body {
 			problem.Detail = fmt.Sprintf("the body inflates to more than %d times its size", p.limits.Ratio)
 		}
 		return problem
-	case errOverBudget:
-		return overloaded()
 	}
 	return c.problem(err)
 }

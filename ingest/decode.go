@@ -16,6 +16,7 @@ type decoder struct {
 	limits  Limits
 	scanner *jsonscan.Scanner // nil unless the syntax is JSON
 	pass    bool              // text that is not UTF-8 is fine
+	account *account          // whose turn it is to decode much; nil: nobody asks
 
 	cloud *cloudDecoder // nil unless the events are CloudEvents
 }
@@ -23,14 +24,67 @@ type decoder struct {
 // decode fills p's batch from its body. Events that are refused alone are marked in the batch; a problem means
 // that the request as a whole is refused.
 func decode(b *event.Batch, p *plan) *event.Problem {
-	d := decoder{batch: b, limits: p.limits, pass: p.settings.PassUTF8}
+	d := decoder{batch: b, limits: p.limits, pass: p.settings.PassUTF8, account: p.account}
 	b.Syntax = p.framing.syntax()
+	if problem := d.begin(p.framing); problem != nil {
+		return problem
+	}
+	problem := d.divide(p)
+	if problem == nil {
+		problem = b.Unpaid()
+	}
+	return problem
+}
+
+// sparse is how many bytes an event has at least for which the first room is enough, up to firstRoom of them.
+const (
+	sparse    = 256
+	firstRoom = 1 << 10
+)
+
+// begin takes the room that the events of most bodies need, and the turn that a large one needs.
+func (d *decoder) begin(f framing) *event.Problem {
+	n := len(d.batch.Body)
+	if d.account != nil {
+		d.batch.Payer = d.account
+		if n > heavyBytes {
+			if problem := d.account.wait(); problem != nil {
+				return problem
+			}
+		}
+	}
+	switch f {
+	case oneJSON, batched, lines, textLines, prefixed:
+		return d.batch.Room(min(1+n/sparse, firstRoom, d.limits.Events))
+	}
+	return d.batch.Room(1)
+}
+
+// more makes room for more events than there are, guessing from those that were found up to byte at of the body how many
+// will come.
+func (d *decoder) more(at int) *event.Problem {
+	n := len(d.batch.Events)
+	guess := int(int64(n) * int64(len(d.batch.Body)) / int64(max(at, 1)))
+	if d.account != nil && max(2*n, min(guess, d.limits.Events)) > heavyEvents {
+		if problem := d.account.wait(); problem != nil {
+			return problem
+		}
+	}
+	if problem := d.batch.Unpaid(); problem != nil {
+		return problem
+	}
+	return d.batch.Room(min(max(2*n, guess+guess/8), d.limits.Events))
+}
+
+// divide divides the body.
+func (d *decoder) divide(p *plan) *event.Problem {
+	b := d.batch
 	if b.Syntax == event.JSON {
 		d.scanner = p.settings.takeScanner()
 		defer p.settings.giveScanner(d.scanner)
 	}
 	if p.framing >= structured {
-		d.cloud = takeCloud(p.account)
+		d.cloud = takeCloud()
 		defer d.cloud.give()
 	}
 	switch p.framing {
@@ -119,6 +173,11 @@ func (d *decoder) add(data []byte, at int) (i int, p *event.Problem) {
 	i = len(d.batch.Events)
 	if i >= d.limits.Events {
 		return 0, tooLarge(event.TooManyEvents, "count", int64(d.limits.Events), int64(i)+1)
+	}
+	if i == cap(d.batch.Events) {
+		if p := d.more(at); p != nil {
+			return 0, p
+		}
 	}
 	d.batch.Events = append(d.batch.Events, event.Event{Data: data, Offset: at})
 	return i, nil

@@ -195,13 +195,24 @@ func (e *edge) write(fast *fasthttp.RequestCtx, c *conn, a *answer) {
 	if a.close {
 		c.linger.Store(true)
 	}
+	c.socket.answer()
 	fast.SetStatusCode(a.status)
 	h := &fast.Response.Header
 	h.SetContentType(a.mediaType)
 	for _, f := range a.fields[:a.n] {
 		h.SetCanonical([]byte(f.name), []byte(f.value))
 	}
-	fast.SetBody(a.doc)
+	if len(a.doc) <= mostRoom {
+		fast.SetBody(a.doc) // a copy, into memory that goes round
+		c.owe(e.core.budget, a.owed)
+		return
+	}
+	fast.Response.SetBodyRaw(a.doc)
+	if a.owed == 0 {
+		a.owed = int64(cap(a.doc))
+		e.core.budget.Charge(a.owed)
+	}
+	c.owe(e.core.budget, a.owed)
 }
 
 // panicked turns a panic into an answer: one request fails, the process lives.

@@ -57,6 +57,9 @@ func (c coding) likely(src []byte) (size int64) {
 func (b *buffer) decode(d inflater, src []byte, limit, likely int64) error {
 	room := min(limit, max(atOnce, likely))
 	if room > atOnce {
+		if err := b.account.heavily(); err != nil {
+			return err
+		}
 		if err := b.replace(room); err != nil {
 			return err
 		}
@@ -66,6 +69,9 @@ func (b *buffer) decode(d inflater, src []byte, limit, likely int64) error {
 		err = b.fill(d, room)
 	}
 	if err != errOverLimit || limit <= room {
+		return err
+	}
+	if err := b.account.heavily(); err != nil {
 		return err
 	}
 	rest, err := b.measure(d, limit-room-1) // fill has read one too many
@@ -105,6 +111,9 @@ func (b *buffer) measure(src io.Reader, limit int64) (size int64, err error) {
 
 // problem leaves alone what is about limits and blames the rest on the body.
 func (c coding) problem(err error) error {
+	if _, ok := errors.AsType[*event.Problem](err); ok {
+		return err
+	}
 	switch {
 	case err == nil, err == errOverLimit, err == errOverBudget:
 		return err

@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
@@ -74,7 +73,7 @@ func appendSummary(dst []byte, b *event.Batch, n event.Counts) []byte {
 	dst = append(append(dst, `","batch_id":"`...), b.ID...)
 	dst = append(dst, '"')
 	if len(b.Errors) > 0 {
-		list := marshal(listErrors(b, n.Rejected))
+		list := problem.Marshal(listErrors(b, n.Rejected))
 		dst = append(append(dst, ','), list[1:len(list)-1]...)
 	}
 	return append(dst, '}')
@@ -84,7 +83,7 @@ func appendSummary(dst []byte, b *event.Batch, n event.Counts) []byte {
 func appendText(dst []byte, text string) []byte {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			return append(dst, marshal(text)...)
+			return append(dst, problem.Marshal(text)...)
 		}
 	}
 	dst = append(append(dst, '"'), text...)
@@ -111,7 +110,7 @@ func refusedEvents(p *plan, b *event.Batch, d problem.Document) answer {
 	a := answer{status: d.Status, mediaType: problem.MediaType, retry: b.RetryAfter}
 	rejected := b.Counts().Rejected
 	a.add("Headgate-Rejected", strconv.Itoa(rejected))
-	a.doc = marshal(refusedDocument{d, p.name, rejected, listErrors(b, rejected)})
+	a.doc = problem.Marshal(refusedDocument{d, p.name, rejected, listErrors(b, rejected)})
 	a.finish(p.who)
 	return a
 }
@@ -172,12 +171,4 @@ func listErrors(b *event.Batch, rejected int) (l errorList) {
 	}
 	l.Truncated = rejected > len(b.Errors)
 	return l
-}
-
-func marshal(v any) []byte {
-	doc, err := json.Marshal(v)
-	if err != nil {
-		panic("BUG: ingest: marshal an answer: " + err.Error())
-	}
-	return doc
 }

@@ -33,6 +33,7 @@ type answer struct {
 	n         int
 	mediaType string
 	doc       []byte
+	owed      int64         // bytes of the memory budget that doc holds until it is sent
 	retry     time.Duration // when to come back, 0: not known
 	unknown   bool          // what is stored is not known yet
 	safe      bool          // the events are durable, though not as far as the request asked: nothing is to be sent again

@@ -8,6 +8,7 @@ import (
 	"hash/maphash"
 	"log/slog"
 	"net"
+	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -83,7 +84,8 @@ func New(cfg Config, gate Gate, deps Deps) (*Server, error) {
 		return nil, err
 	}
 	c := &core{gate: gate, auth: deps.Auth, rates: deps.Rates, budget: deps.Budget, metrics: m, log: deps.Log, timeout: cfg.RequestTimeout,
-		keys: window.NewKeys(cfg.IdempotencyKeys, cfg.IdempotencyWindow, time.Now()), seed: maphash.MakeSeed()}
+		heavy: newHeavy(max(1, runtime.GOMAXPROCS(0)/2)), keys: window.NewKeys(cfg.IdempotencyKeys, cfg.IdempotencyWindow, time.Now()),
+		seed: maphash.MakeSeed()}
 	if err := watchKeys(deps.Metrics, c.keys); err != nil {
 		return nil, err
 	}

@@ -42,6 +42,11 @@ func unsnap(dst *buffer, src []byte, limit int64) error {
 	case int64(size) > int64(len(src))*64/3:
 		return errSnappySize
 	}
+	if size > heavyBytes {
+		if err = dst.account.heavily(); err != nil {
+			return err
+		}
+	}
 	if err = dst.replace(int64(size)); err != nil {
 		return err
 	}

@@ -18,6 +18,9 @@ type socket struct {
 	readBy, readSet time.Time
 
 	last bool // the deadline for writing is not put off any more
+
+	sent, before int64     // bytes that were written, and that had been when began was
+	began        time.Time // of the answer that is written; zero until it is slow
 }
 
 // SetReadDeadline implements net.Conn for the goroutine that reads: it does not end a Read in progress.
@@ -49,19 +52,38 @@ func (s *socket) early(err error) bool {
 	return err != nil && errors.Is(err, os.ErrDeadlineExceeded) && (s.readBy.IsZero() || time.Now().Before(s.readBy))
 }
 
-// writeTimeout is how long a client may at least take for an answer. The deadline of the socket is put off when it
-// comes, once for each Write, so that no answer sets it; it may take up to twice as long.
+// writeTimeout is how long a client may at least take for an answer, and it may take longer only at the rate that bodies
+// must have. The deadline of the socket is put off when it comes, so that no answer sets it: the time of an answer begins
+// when that happens, at most writeTimeout late.
 const writeTimeout = 10 * time.Second
 
-func (s *socket) Write(p []byte) (int, error) {
-	n, err := s.Conn.Write(p)
-	if err != nil && errors.Is(err, os.ErrDeadlineExceeded) && !s.last {
-		s.armWrite()
+// answer begins another answer.
+func (s *socket) answer() { s.began = time.Time{} }
+
+func (s *socket) Write(p []byte) (n int, err error) {
+	for {
 		var more int
 		more, err = s.Conn.Write(p[n:])
 		n += more
+		s.sent += int64(more)
+		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) || s.last || !s.putOff() {
+			return n, err
+		}
 	}
-	return n, err
+}
+
+// putOff sets a later deadline for the answer being sent; it reports false when its time is over.
+func (s *socket) putOff() bool {
+	now := time.Now()
+	if s.began.IsZero() {
+		s.began, s.before = now, s.sent
+	}
+	until := s.began.Add(writeTimeout + time.Duration(s.sent-s.before)*time.Second/slowest)
+	if !now.Before(until) {
+		return false
+	}
+	s.Conn.SetWriteDeadline(until)
+	return true
 }
 
 func (s *socket) armWrite() { s.Conn.SetWriteDeadline(time.Now().Add(writeTimeout)) }

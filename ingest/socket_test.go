@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"errors"
+	"io"
 	"net"
 	"os"
 	"testing"
@@ -64,10 +65,48 @@ func TestWritesEnd(t *testing.T) {
 		if n, err := c.Write([]byte("answer")); n != 6 || err != nil || <-got != 6 {
 			t.Errorf("wrote %d, %v", n, err)
 		}
+		c.answer()
 		start := time.Now() // nobody reads
 		n, err := c.Write([]byte("answer"))
 		if took := time.Since(start); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) || took < writeTimeout || took > 2*writeTimeout {
 			t.Errorf("wrote %d, %v, took %v", n, err, took)
 		}
 	})
+}
+
+// A client that reads a trickle gets no further than one that reads nothing, and one that reads at the rate of bodies gets
+// all of a long answer, whatever pieces it is written in.
+func TestAnswersMustBeReadAtARate(t *testing.T) {
+	for _, piece := range []int{4 << 10, 8 << 20} {
+		for _, rate := range []int{slowest / 4, slowest * 5 / 4} { // bytes a second
+			synctest.Test(t, func(t *testing.T) {
+				client, server := net.Pipe()
+				done := make(chan struct{})
+				defer func() { server.Close(); <-done }()
+				go func() {
+					defer close(done)
+					for {
+						<-time.After(time.Second)
+						if _, err := io.CopyN(io.Discard, client, int64(rate)); err != nil {
+							return
+						}
+					}
+				}()
+				c := &socket{Conn: server}
+				c.armWrite()
+				c.answer()
+				const size = 8 << 20
+				start, sent := time.Now(), 0
+				var err error
+				for doc := make([]byte, size); err == nil && sent < size; {
+					var n int
+					n, err = c.Write(doc[sent:min(sent+piece, size)])
+					sent += n
+				}
+				if took := time.Since(start); rate < slowest && (err == nil || took > 3*writeTimeout) || rate > slowest && (err != nil || sent != size) {
+					t.Errorf("pieces of %d, %d bytes a second: wrote %d, %v, took %v", piece, rate, sent, err, took)
+				}
+			})
+		}
+	}
 }

@@ -1,13 +1,15 @@
 package ingest
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"fmt"
-	"time"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/internal/problem"
 )
 
 // trialDocument is the answer to a dry run.
@@ -23,7 +25,7 @@ type trialDocument struct {
 	Ack          string      `json:"ack"`
 	Unmade       bool        `json:"unmade,omitempty"` // the request would have made the stream
 	TableVersion uint64      `json:"table_version,omitempty"`
-	Events       []explained `json:"events"`
+	Events       []explained `json:"events"` // appended one by one, and what follows
 	Truncated    bool        `json:"events_truncated,omitempty"`
 }
 
@@ -49,21 +51,83 @@ type explained struct {
 	Failed string     `json:"failed,omitempty"` // what failed on it, although it went on
 }
 
+const explainedSize = int64(unsafe.Sizeof(explained{}))
+
+// mostExplained bounds the list of events in the answer to a dry run, in bytes: one event more may be begun.
+const mostExplained = 1 << 20
+
 // try answers a dry run: everything is done but storing. Events are counted by no metric.
-func (c *core) try(ctx context.Context, p *plan, b *event.Batch) answer {
+func (c *core) try(ctx context.Context, p *plan, w *work) answer {
+	b := &w.batch
 	b.Trace("syntax")
-	if problem := c.accept(ctx, p.stream, b, time.Now().Add(c.timeout)); problem != nil {
-		return c.refused(&refusal{Problem: problem, Stream: p.counters.name}, p.who)
+	no := w.account.Pay(int64(min(len(b.Events), event.MaxTraces)) * (event.TraceSize + explainedSize))
+	if no == nil {
+		no = c.accept(ctx, p.stream, b, w.account.until)
 	}
-	n := b.Counts()
-	doc := trialDocument{
-		Stream: p.name, DryRun: true, Status: p.would(b, n), Accepted: n.Accepted, Filtered: n.Filtered, Rejected: n.Rejected,
-		Duplicates: n.Duplicates, DeadLettered: n.DeadLettered, Ack: b.Ack.String(), Unmade: p.settings.Unmade, TableVersion: b.TableVersion,
-		Events: explain(b), Truncated: len(b.Events) > event.MaxTraces,
+	var doc []byte
+	if no == nil {
+		doc, no = p.explain(b, &w.account)
 	}
-	a := answer{status: 200, mediaType: "application/json", doc: marshal(doc)}
+	if no != nil {
+		return c.refused(&refusal{Problem: no, Stream: p.counters.name}, p.who)
+	}
+	a := answer{status: 200, mediaType: "application/json", doc: doc, owed: w.account.lend(int64(cap(doc)))}
 	a.finish(p.who)
 	return a
+}
+
+// explain returns the answer's document, whose capacity is paid for.
+func (p *plan) explain(b *event.Batch, account *account) ([]byte, *event.Problem) {
+	n := b.Counts()
+	head := problem.Marshal(trialDocument{
+		Stream: p.name, DryRun: true, Status: p.would(b, n), Accepted: n.Accepted, Filtered: n.Filtered, Rejected: n.Rejected,
+		Duplicates: n.Duplicates, DeadLettered: n.DeadLettered, Ack: b.Ack.String(), Unmade: p.settings.Unmade, TableVersion: b.TableVersion,
+		Events: []explained{},
+	})
+	d := paidDocument{account: account}
+	if no := d.append(bytes.TrimSuffix(head, []byte("]}"))); no != nil {
+		return nil, no
+	}
+	all := explain(b)
+	for i := range all {
+		if len(d.doc) > mostExplained {
+			all = all[:i]
+			break
+		}
+		all[i].keys(b, i)
+		if i > 0 {
+			d.doc = append(d.doc, ',')
+		}
+		if no := d.append(problem.Marshal(&all[i])); no != nil {
+			return nil, no
+		}
+	}
+	d.doc = append(d.doc, ']')
+	if len(all) < len(b.Events) {
+		d.doc = append(d.doc, `,"events_truncated":true`...)
+	}
+	return append(d.doc, '}'), nil
+}
+
+// paidDocument is an answer that grows, and pays for its capacity.
+type paidDocument struct {
+	doc     []byte
+	account *account
+}
+
+// append appends text, and has room for some more bytes afterwards.
+func (d *paidDocument) append(text []byte) *event.Problem {
+	const more = 64
+	if old := cap(d.doc); old-len(d.doc) < len(text)+more {
+		size := max(2*old, len(d.doc)+len(text)+more, 4<<10)
+		if no := d.account.Pay(int64(size)); no != nil {
+			return no
+		}
+		d.doc = append(make([]byte, 0, size), d.doc...)
+		d.account.Refund(int64(old))
+	}
+	d.doc = append(d.doc, text...)
+	return nil
 }
 
 // would is the status that the request would have got.
@@ -81,6 +145,7 @@ func (p *plan) would(b *event.Batch, n event.Counts) int {
 	return 200
 }
 
+// explain returns what there is to say of the first events but for their ids and keys.
 func explain(b *event.Batch) []explained {
 	all := make([]explained, min(len(b.Events), event.MaxTraces))
 	for i := range all {
@@ -88,13 +153,6 @@ func explain(b *event.Batch) []explained {
 		x := &all[i]
 		x.Index, x.Offset, x.Verdict, x.By = i, e.Offset, e.Verdict.String(), b.Traces[i].By
 		x.Failed = b.Traces[i].Failed
-		if len(e.ID) > 0 {
-			x.ID, x.IDBase64 = text(e.ID)
-		}
-		if e.HasKey {
-			x.Key, x.KeyBase64 = text(e.Key)
-			x.KeyFrom = b.Traces[i].KeyFrom
-		}
 		if e.Verdict == event.Keep {
 			x.place(e)
 		}
@@ -110,6 +168,18 @@ func explain(b *event.Batch) []explained {
 		}
 	}
 	return all
+}
+
+// keys sets what is copied of event i, once its turn has come.
+func (x *explained) keys(b *event.Batch, i int) {
+	e := &b.Events[i]
+	if len(e.ID) > 0 {
+		x.ID, x.IDBase64 = text(e.ID)
+	}
+	if e.HasKey {
+		x.Key, x.KeyBase64 = text(e.Key)
+		x.KeyFrom = b.Traces[i].KeyFrom
+	}
 }
 
 // place says where a kept event would go.

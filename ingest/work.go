@@ -18,22 +18,18 @@ type work struct {
 var works = sync.Pool{New: func() any { return new(work) }}
 
 // takeWork returns empty memory that pays from budget.
-func takeWork(budget *budget.Budget) *work {
+func takeWork(budget *budget.Budget, heavy *heavy) *work {
 	w := works.Get().(*work)
-	w.account.budget = budget
+	w.account = account{budget: budget, heavy: heavy}
 	w.body.account, w.spare.account = &w.account, &w.account
 	return w
 }
-
-// maxKept is how many events a batch may have room for when it is kept for reuse.
-const maxKept = 16 << 10
 
 func (w *work) give() {
 	w.batch.Body, w.batch.Headers = nil, nil // they are the request's
 	w.body.close()
 	w.spare.close()
-	if cap(w.batch.Events) <= maxKept {
-		w.batch.Reset()
-		works.Put(w)
-	}
+	w.batch.Reset() // which gives back what it has not paid with the account's close
+	w.account.close()
+	works.Put(w)
 }

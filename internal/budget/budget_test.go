@@ -28,8 +28,40 @@ func TestReserve(t *testing.T) {
 	}
 	a.Release(50)
 	b.Release(50)
-	if !a.Reserve(1000) {
+	if !whole.Reserve(1000) {
 		t.Error("an empty budget refused a reservation over its limit: it would never fit")
+	}
+}
+
+// What is more than a share may not use up the whole: others keep a quarter.
+func TestAShareIsABound(t *testing.T) {
+	whole := New(100)
+	a, b := whole.Share(50), whole.Share(50)
+	for i, step := range []struct {
+		of   *Budget
+		n    int64
+		want bool
+	}{
+		{a, 1000, false},
+		{a, 76, false},
+		{a, 75, true}, // all that one may have
+		{a, 1, false},
+		{b, 25, true},
+		{b, 1, false},
+	} {
+		if got := step.of.Reserve(step.n); got != step.want {
+			t.Errorf("step %d: got %v", i, got)
+		}
+	}
+	a.Release(75)
+	if a.Reserve(60) {
+		t.Error("60 bytes were taken, which leaves others less than their quarter")
+	}
+	if a.Most() != 75 || b.Held() != 25 || whole.Held() != 25 {
+		t.Errorf("most %d, held %d of %d", a.Most(), b.Held(), whole.Held())
+	}
+	if a.Charge(80); a.Held() != 80 || whole.Held() != 105 {
+		t.Errorf("held %d of %d after a charge", a.Held(), whole.Held())
 	}
 }
 

@@ -3,6 +3,7 @@
 package problem
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"github.com/headgate-io/headgate/event"
@@ -68,9 +69,16 @@ func Describe(p *event.Problem, requestID string) Document {
 // Render returns status, retryability and JSON body of p as Describe has them.
 func Render(p *event.Problem, requestID string) (status int, retryable bool, doc []byte) {
 	d := Describe(p, requestID)
-	doc, err := json.Marshal(d)
-	if err != nil {
-		panic("BUG: problem: " + err.Error())
+	return d.Status, d.Retryable, Marshal(d)
+}
+
+// Marshal returns v as JSON with < > & as they are: an answer is no HTML, and may be long for all the client can send.
+func Marshal(v any) []byte {
+	var doc bytes.Buffer
+	e := json.NewEncoder(&doc)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic("BUG: problem: marshal an answer: " + err.Error())
 	}
-	return d.Status, d.Retryable, doc
+	return bytes.TrimSuffix(doc.Bytes(), []byte{'\n'})
 }

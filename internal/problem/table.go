@@ -23,6 +23,7 @@ var table = map[event.Code]Kind{
 	event.EtagMismatch: {412, false},
 	event.BodyTooLarge: {413, false}, event.InflatedTooLarge: {413, false}, event.TooManyEvents: {413, false},
 	event.EventTooLarge:        {413, false},
+	event.RequestTooLarge:      {413, false},
 	event.UnsupportedMediaType: {415, false}, event.UnsupportedCoding: {415, false},
 	event.TooDeep: {422, false}, event.DuplicateName: {422, false}, event.KeyRequired: {422, false},
 	event.KeyNotScalar: {422, false}, event.KeyTooLong: {422, false}, event.IDNotScalar: {422, false}, event.IDTooLong: {422, false}, event.PluginRejected: {422, false},

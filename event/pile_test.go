@@ -1,0 +1,120 @@
+package event
+
+import (
+	"fmt"
+	"testing"
+)
+
+// purse grants so many bytes.
+type purse struct{ left, spent int64 }
+
+func (p *purse) Pay(n int64) *Problem {
+	if n > p.left {
+		return &Problem{Code: Overloaded}
+	}
+	p.left, p.spent = p.left-n, p.spent+n
+	return nil
+}
+
+func (p *purse) Refund(n int64) { p.left, p.spent = p.left+n, p.spent-n }
+
+func TestEventsArePaidForBeforeTheyHaveRoom(t *testing.T) {
+	p := &purse{left: 1000 * eventSize}
+	b := &Batch{Payer: p}
+	for n := 1; ; n++ {
+		if problem := b.Room(n); problem != nil {
+			if b.Unpaid() != problem || len(b.Events) != 256 { // the next size is 1024
+				t.Errorf("refused at %d events: %v", n, b.Unpaid())
+			}
+			break
+		}
+		if b.Events = append(b.Events, Event{Offset: n}); p.spent != int64(cap(b.Events))*eventSize {
+			t.Fatalf("%d bytes are paid for room for %d events", p.spent, cap(b.Events))
+		}
+	}
+	for i := range b.Events {
+		if b.Events[i].Offset != i+1 {
+			t.Fatalf("event %d is another one", i)
+		}
+	}
+	if b.Reset(); p.spent != 0 || b.Events != nil {
+		t.Errorf("%d bytes are paid after Reset", p.spent)
+	}
+}
+
+func TestPilesAreCleanAndNotOutsized(t *testing.T) {
+	for _, n := range []int{1, 16, 17, 64, 65, 5000, largestPile, largestPile + 1, 100_000} {
+		if size := pileSize(n); size < n || n > 64 && size > 4*n {
+			t.Errorf("%d elements get room for %d", n, size)
+		}
+		b := &Batch{}
+		b.Room(n)
+		b.Events = append(b.Events, Event{Data: []byte("x")})
+		if cap(b.Events) != pileSize(n) {
+			t.Errorf("room for %d, not %d", cap(b.Events), pileSize(n))
+		}
+		b.Reset()
+		if b.Room(n); b.Events[:1][0].Data != nil {
+			t.Errorf("%d: an old event is still there", n)
+		}
+	}
+}
+
+func TestAttributesArePaidFor(t *testing.T) {
+	p := &purse{left: 1 << 30}
+	b := &Batch{Payer: p}
+	var lists [][]Attr
+	for i := range 3000 {
+		lists = append(lists, b.KeepAttrs([]Attr{{Name: fmt.Append(nil, i)}, {Name: []byte("b")}}))
+	}
+	for i, list := range lists {
+		if len(list) != 2 || string(list[0].Name) != fmt.Sprint(i) || string(list[1].Name) != "b" {
+			t.Fatalf("list %d is %s", i, list)
+		}
+	}
+	if want := (256 + 1024 + 4096 + 16384) * attrSize; p.spent != want {
+		t.Errorf("%d bytes were paid, want %d", p.spent, want)
+	}
+	p.left = 0
+	b.Reset()
+	if b.Payer = p; b.KeepAttrs(lists[0]) == nil || b.Unpaid() == nil {
+		t.Error("attributes that nobody paid for go unnoticed")
+	}
+}
+
+func TestWhatIsMadeOnTheWayIsPaidFor(t *testing.T) {
+	for name, take := range map[string]func(b *Batch){
+		"copies":   func(b *Batch) { b.Copy(make([]byte, 100)) },
+		"replaced": func(b *Batch) { b.Replace(0, nil) },
+		"letters":  func(b *Batch) { b.SetAside(Letter{}) },
+	} {
+		p := &purse{left: 1 << 20}
+		b := &Batch{Payer: p, Events: make([]Event, 10)}
+		if take(b); p.spent == 0 || b.Unpaid() != nil {
+			t.Errorf("%s: %d bytes were paid", name, p.spent)
+		}
+		b = &Batch{Payer: &purse{}, Events: make([]Event, 10)}
+		if take(b); b.Unpaid() == nil {
+			t.Errorf("%s: a refusal goes unnoticed", name)
+		}
+	}
+}
+
+// A batch that goes round again allocates nothing for its events, attributes and copies.
+func TestBatchesGoRound(t *testing.T) {
+	b, p := &Batch{}, &purse{left: 1 << 30}
+	list := make([]Attr, 5)
+	if n := testing.AllocsPerRun(50, func() {
+		b.Payer = p
+		for i := range 1000 {
+			if i == cap(b.Events) {
+				b.Room(i + 1)
+			}
+			b.Events = append(b.Events, Event{Attrs: b.KeepAttrs(list)})
+		}
+		b.Alloc(10)
+		b.Reset()
+	}); n > 1 { // a collection may empty the shelves
+		t.Errorf("%v allocations", n)
+	}
+}
