@@ -45,8 +45,8 @@ type part struct {
 // the metadata columns; and what a sealed frame takes beside its payload.
 const (
 	eventOverhead = 48
-	labelOverhead = 64 // of one with an id or attributes
-	attrOverhead  = 64 // of an attribute
+	labelOverhead = 48 // of one with an id or attributes
+	attrOverhead  = 48 // of an attribute
 	frameOverhead = 512
 	partOverhead  = 192 // with its share of the receipt
 )

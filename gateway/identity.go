@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -74,6 +75,12 @@ func (c *IDConfig) window() *window.Set {
 	return window.NewSet(c.Window.IDs, time.Duration(c.Window.Age), time.Now())
 }
 
+// refSize is what the id of an event costs while its request runs. Lists of more than refsKept are not kept.
+const (
+	refSize  = int64(unsafe.Sizeof(window.Ref{}))
+	refsKept = 16 << 10
+)
+
 var refLists = sync.Pool{New: func() any { return new([]window.Ref) }}
 
 // claim looks the ids of the events up that are kept. Events whose id is safe are duplicates; so, for now, are those
@@ -82,10 +89,14 @@ func (s *stream) claim(b *event.Batch, p *passage) error {
 	if !b.Named || s.current.Load().config.ID.None {
 		return nil
 	}
+	if unpaid := b.Pay(refSize * int64(len(b.Events))); unpaid != nil {
+		return unpaid
+	}
 	list := refLists.Get().(*[]window.Ref)
 	defer func() {
-		clear(*list) // claims
-		refLists.Put(list)
+		if clear(*list); cap(*list) <= refsKept { // claims
+			refLists.Put(list)
+		}
 	}()
 	*list = s.identities(b, (*list)[:0])
 	claim, ok := s.ids.Claim(*list, window.Owner(b.Owner), time.Now())

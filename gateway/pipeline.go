@@ -14,8 +14,7 @@ func (s *stream) Accept(ctx context.Context, b *event.Batch) error {
 		return err
 	}
 	if b.Trial {
-		s.try(b)
-		return nil
+		return s.try(b)
 	}
 	if b.Strict && b.Counts().Rejected+len(b.Letters) > 0 {
 		refuseLetters(b)
@@ -71,6 +70,9 @@ func (s *stream) transform(ctx context.Context, b *event.Batch) error {
 	}
 	def.key.FillKeys(b)
 	b.Trace("key")
+	if unpaid := b.Unpaid(); unpaid != nil {
+		return unpaid
+	}
 	return nil
 }
 

@@ -7,10 +7,16 @@ import (
 	"github.com/headgate-io/headgate/internal/window"
 )
 
+// seenSize is what a trial needs for the id of an event: its place in two tables.
+const seenSize = 2 * refSize
+
 // try finds out what would become of events whose keys are set, and changes nothing.
-func (s *stream) try(b *event.Batch) {
+func (s *stream) try(b *event.Batch) error {
 	s.current.Load().traceKeys(b)
 	if b.Named && !s.current.Load().config.ID.None {
+		if unpaid := b.Pay(seenSize * int64(len(b.Events))); unpaid != nil {
+			return unpaid
+		}
 		seen, now := map[window.ID]bool{}, time.Now()
 		for _, r := range s.identities(b, nil) {
 			if seen[r.ID] || s.ids.Known(r.ID, now) {
@@ -21,6 +27,7 @@ func (s *stream) try(b *event.Batch) {
 		b.Trace("id")
 	}
 	s.partitioner.Preview(b)
+	return nil
 }
 
 // traceKeys says where the keys are from that no plugin gave.

@@ -106,6 +106,9 @@ func (s *step) work(ctx context.Context, in *instance, b *event.Batch) (*instanc
 		if in.n == 0 {
 			return in, nil
 		}
+		if unpaid := b.Unpaid(); unpaid != nil { // what one call makes is bounded
+			return in, unpaid
+		}
 		if s.bill.poison.over(b.Caller) {
 			s.skip(b, from)
 			return in, nil
