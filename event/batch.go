@@ -67,6 +67,7 @@ type Batch struct {
 	Payer Payer  // pays for all that grows with the number of events and of their attributes; nil: nobody does
 
 	pile   *pile[Event] // what Events was taken from by Room; nil: it is somebody's own
+	paid   bool         // it is paid for
 	arena  arena
 	attrs  attrs // what Attrs of events are parts of
 	unpaid *Problem
@@ -185,14 +186,16 @@ const mostKept = 128
 
 // Reset makes b empty for reuse, and keeps as much of its memory as most requests need.
 func (b *Batch) Reset() {
-	if b.giveEvents(); b.Events != nil {
-		clear(b.Events)
+	if cap(b.Events) > 1<<smallestPile {
+		b.giveEvents()
 	}
+	b.refundEvents()
+	clear(b.Events)
 	b.attrs.reset()
 	b.arena.reset()
 	*b = Batch{
 		Events: b.Events[:0], Headers: emptied(b.Headers), Errors: emptied(b.Errors), Letters: emptied(b.Letters), replaced: emptied(b.replaced),
-		Body: b.Body[:0], arena: b.arena, attrs: b.attrs,
+		Body: b.Body[:0], arena: b.arena, attrs: b.attrs, pile: b.pile,
 	}
 }
 

@@ -87,16 +87,31 @@ func (b *Batch) Unpaid() *Problem { return b.unpaid }
 // Room makes room for n events in all.
 func (b *Batch) Room(n int) *Problem {
 	if n <= cap(b.Events) {
-		return nil
+		if b.pile == nil || b.paid {
+			return nil
+		}
+		n = cap(b.Events)
 	}
 	if p := b.Pay(int64(pileSize(n)) * eventSize); p != nil {
 		return p
 	}
+	if n == cap(b.Events) { // kept by Reset
+		b.paid = true
+		return nil
+	}
 	next := eventPiles.take(n)
 	all := append(next.items, b.Events...)
 	b.giveEvents()
-	b.pile, b.Events = next, all
+	b.pile, b.Events, b.paid = next, all, true
 	return nil
+}
+
+// refundEvents gives back what was paid for the list of events.
+func (b *Batch) refundEvents() {
+	if b.paid && b.Payer != nil {
+		b.Payer.Refund(int64(cap(b.Events)) * eventSize)
+	}
+	b.paid = false
 }
 
 // giveEvents gives the list of events back.
@@ -104,9 +119,7 @@ func (b *Batch) giveEvents() {
 	if b.pile == nil {
 		return
 	}
-	if b.Payer != nil {
-		b.Payer.Refund(int64(cap(b.Events)) * eventSize)
-	}
+	b.refundEvents()
 	eventPiles.give(b.pile, len(b.Events))
 	b.pile, b.Events = nil, nil
 }

@@ -40,6 +40,24 @@ func TestEventsArePaidForBeforeTheyHaveRoom(t *testing.T) {
 	if b.Reset(); p.spent != 0 || b.Events != nil {
 		t.Errorf("%d bytes are paid after Reset", p.spent)
 	}
+	for range 3 { // the smallest list stays with the batch, and is paid for each time
+		b.Payer = p
+		if b.Room(1) != nil || p.spent != 16*eventSize {
+			t.Errorf("%d bytes are paid for one event", p.spent)
+		}
+		b.Events = append(b.Events, Event{Offset: 1})
+		if b.Reset(); p.spent != 0 || len(b.Events) != 0 || cap(b.Events) != 16 || b.Events[:1][0].Offset != 0 {
+			t.Errorf("after Reset %d bytes are paid, room for %d", p.spent, cap(b.Events))
+		}
+	}
+	b.Payer = p
+	b.Room(1)
+	if b.Room(17); p.spent != 64*eventSize {
+		t.Errorf("%d bytes are paid for 17 events", p.spent)
+	}
+	if b.Reset(); p.spent != 0 {
+		t.Errorf("%d bytes are paid after Reset", p.spent)
+	}
 }
 
 func TestPilesAreCleanAndNotOutsized(t *testing.T) {

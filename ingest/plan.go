@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"time"
 
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/ingest/cloudevents"
@@ -17,19 +18,20 @@ type plan struct {
 	settings *Settings
 	limits   Limits
 
-	framing framing
-	codings codings
-	ack     event.Level
-	strict  bool
-	dry     bool
-	key     []byte // meaningful when hasKey
-	hasKey  bool
-	source  []byte      // empty: the caller, or else the client's address
-	caller  []byte      // who was authenticated; empty: nobody
-	once    []byte      // the idempotency key, empty for none
-	run     *window.Run // of the request, when it has a key
-	begun   bool        // the caller's rate was asked
-	sent    int64       // bytes of the body as it came
+	framing  framing
+	codings  codings
+	ack      event.Level
+	strict   bool
+	dry      bool
+	key      []byte // meaningful when hasKey
+	hasKey   bool
+	source   []byte      // empty: the caller, or else the client's address
+	caller   []byte      // who was authenticated; empty: nobody
+	once     []byte      // the idempotency key, empty for none
+	run      *window.Run // of the request, when it has a key
+	begun    bool        // the caller's rate was asked
+	sent     int64       // bytes of the body as it came
+	received time.Time   // when all of them were there
 
 	binary  []event.Attr // header fields of a CloudEvent in binary mode, else nil
 	account *account     // pays for what decoding needs; nil: nobody does
