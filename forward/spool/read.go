@@ -52,27 +52,3 @@ func (s *Spool) release(seg *segment) {
 		_ = seg.file.Close() // it was only read
 	}
 }
-
-// damaged sets a frame aside that is not what was written.
-func (s *Spool) damaged(partition int32, r ref) {
-	s.mu.Lock()
-	l := &s.lanes[partition]
-	i, ok := l.find(r)
-	if !ok {
-		s.mu.Unlock()
-		return
-	}
-	l.refs = slices.Delete(l.refs, i, i+1)
-	r.seg.damaged = true
-	s.unref(&r)
-	s.stats.Lost += uint64(r.events)
-	s.stats.Damaged++
-	s.stats.DamagedSize += int64(r.size)
-	r.seg.readers++
-	s.mu.Unlock()
-	_, err := s.quarantine(r.seg, r.off, r.off+int64(r.size))
-	s.release(r.seg)
-	s.log.Error("a frame in the spool is damaged: it is set aside in the quarantine and not delivered", "segment", r.seg.name,
-		"offset", r.off, "partition", partition, "first", r.first, "events", r.events, "error", err)
-	s.wake()
-}

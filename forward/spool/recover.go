@@ -3,30 +3,12 @@ package spool
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"runtime"
 	"slices"
 	"sync"
 	"time"
 )
-
-// segment is a file of records. Once it was closed by an error or a restart nothing is added to it.
-type segment struct {
-	number   uint64
-	salt     uint32
-	name     string
-	file     File
-	size     int64
-	live     int   // frames that are not confirmed
-	liveSize int64 // bytes of their records
-	at       time.Time
-	unread   bool // the disk did not let us read all of it: it stays as it is
-	damaged  bool // some of it can't be read: what lives is copied forward, so that the damage goes
-	readers  int
-	gone     bool // removed; who reads it last closes it
-}
 
 // recover builds the index from the segments, and takes the cursor as a hint.
 func (s *Spool) recover() error {
@@ -73,13 +55,13 @@ func (s *Spool) recover() error {
 
 // scanAll adds the frames of all segments to the lanes. Segments are read side by side: most of it is waiting or checksums.
 func (s *Spool) scanAll() {
-	scans := make([]scan, len(s.segments))
+	scans := make([]contents, len(s.segments))
 	var reading sync.WaitGroup
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
 	for i, seg := range s.segments {
 		reading.Go(func() {
 			slots <- struct{}{}
-			scans[i].err = s.scan(seg, i == len(s.segments)-1, &scans[i])
+			scans[i] = s.scan(seg, i == len(s.segments)-1)
 			<-slots
 		})
 	}
@@ -97,30 +79,31 @@ func (s *Spool) scanAll() {
 			l := &s.lanes[r.partition]
 			l.refs = append(l.refs, r.ref)
 		}
-		scans[i] = scan{}
+		scans[i] = contents{}
 	}
 }
 
-// scan is what is found in a segment.
-type scan struct {
+// contents is what is found in a segment, up to err.
+type contents struct {
 	frames  []placed
 	damaged []found
 	err     error
 }
 
 // scan reads a segment. In the newest one payloads are checked too: a crash may have left holes in what was written last.
-func (s *Spool) scan(seg *segment, newest bool, to *scan) (err error) {
-	if seg.file, err = s.files.Open(seg.name, false); err != nil {
-		return err
+func (s *Spool) scan(seg *segment, newest bool) (c contents) {
+	if seg.file, c.err = s.files.Open(seg.name, false); c.err != nil {
+		return c
 	}
 	var f Frame
 	for sc := newScanner(seg.file, seg.size, seg.salt); ; {
 		r, err := sc.next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return c
 		}
 		if err != nil {
-			return err
+			c.err = err
+			return c
 		}
 		if !r.damaged && r.kind == kindFrame && newest {
 			_, err := readRecord(seg.file, r.off, seg.salt, &f)
@@ -128,13 +111,13 @@ func (s *Spool) scan(seg *segment, newest bool, to *scan) (err error) {
 		}
 		switch {
 		case r.damaged:
-			to.damaged = append(to.damaged, r)
+			c.damaged = append(c.damaged, r)
 		case r.kind == kindFrame:
 			if seg.at.IsZero() {
 				seg.at = time.UnixMilli(r.at)
 			}
 			where := ref{first: r.First, events: uint32(r.Events), size: uint32(r.recordLength), seg: seg, off: r.off}
-			to.frames = append(to.frames, placed{where, r.Partition})
+			c.frames = append(c.frames, placed{where, r.Partition})
 		}
 	}
 }
@@ -167,11 +150,7 @@ func (l *lane) settle(s *Spool, hint uint64) {
 	l.confirmed = hint
 	l.refs = slices.DeleteFunc(kept, func(r ref) bool { return r.last() <= hint })
 	for i := range l.refs {
-		r := &l.refs[i]
-		r.seg.live++
-		r.seg.liveSize += int64(r.size)
-		s.stats.Frames++
-		s.stats.Events += int(r.events)
+		s.countIn(&l.refs[i])
 	}
 }
 
@@ -180,36 +159,4 @@ func (s *Spool) sound(r *ref) bool {
 	var f Frame
 	_, err := readRecord(r.seg.file, r.off, r.seg.salt, &f)
 	return err == nil
-}
-
-// mostAside is what is copied of one damaged range.
-const mostAside = 64 << 20
-
-// setAside copies a range of bytes to the quarantine and counts it, unless it is there from an earlier start. Until Run
-// it needs no lock.
-func (s *Spool) setAside(seg *segment, off, end int64, torn bool) {
-	isNew, err := s.quarantine(seg, off, min(end, off+mostAside))
-	if err != nil {
-		s.log.Warn("a damaged part of the spool can't be copied to its quarantine", "segment", seg.name, "offset", off, "error", err)
-	}
-	switch {
-	case !isNew:
-	case torn:
-		s.stats.Torn += end - off
-	default:
-		s.stats.Damaged++
-		s.stats.DamagedSize += end - off
-	}
-}
-
-func (s *Spool) quarantine(seg *segment, off, end int64) (isNew bool, err error) {
-	to, err := s.files.Open(fmt.Sprintf("%s/%s-%d", quarantine, seg.name, off), true)
-	if errors.Is(err, fs.ErrExist) {
-		return false, nil
-	}
-	if err != nil {
-		return true, err
-	}
-	_, err = io.Copy(io.NewOffsetWriter(to, 0), io.NewSectionReader(seg.file, off, end-off))
-	return true, errors.Join(err, to.Sync(), to.Close())
 }

@@ -2,24 +2,9 @@ package spool
 
 import (
 	"bytes"
-	"fmt"
 	"hash/crc32"
 	"io"
-	"strings"
 )
-
-// segmentName has the number of a segment, by which they are ordered, and its salt.
-const segmentFormat = "%016x-%08x.seg"
-
-func segmentName(number uint64, salt uint32) string { return fmt.Sprintf(segmentFormat, number, salt) }
-
-// parseSegmentName is false for a name that is not a segment's.
-func parseSegmentName(name string) (number uint64, salt uint32, ok bool) {
-	if n, err := fmt.Sscanf(name, segmentFormat, &number, &salt); err != nil || n != 2 {
-		return 0, 0, false
-	}
-	return number, salt, strings.HasSuffix(name, ".seg") && segmentName(number, salt) == name
-}
 
 // scanner reads the headers of a segment in order, without the payloads, and finds its way behind damage.
 type scanner struct {

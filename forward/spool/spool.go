@@ -201,7 +201,7 @@ func (s *Spool) confirm(partition int32, last uint64) (done []*Entry, hint uint6
 	}
 	n = 0
 	for ; n < len(l.refs) && l.refs[n].last() <= last; n++ {
-		freed = s.unref(&l.refs[n]) || freed
+		freed = s.countOut(&l.refs[n]) || freed
 		hint = l.refs[n].last()
 	}
 	clear(l.refs[:n])
@@ -218,15 +218,6 @@ func (s *Spool) took(l *lane, n int) {
 			l.waited--
 		}
 	}
-}
-
-// unref takes a frame out of the figures and reports whether its segment has none left; s.mu is held.
-func (s *Spool) unref(r *ref) bool {
-	r.seg.live--
-	r.seg.liveSize -= int64(r.size)
-	s.stats.Frames--
-	s.stats.Events -= int(r.events)
-	return r.seg.live == 0
 }
 
 // Room returns nil when more may be taken, else the *event.Problem spool_full. What was taken before finds room.

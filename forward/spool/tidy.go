@@ -14,12 +14,12 @@ const sparse = 10
 // fill most of the spool, is emptied by writing its frames again.
 func (w *writer) tidy() {
 	for {
-		seg, copy := w.oldestDone()
+		seg, live := w.oldestDone()
 		if seg == nil {
 			return
 		}
-		err := error(nil)
-		if copy {
+		var err error
+		if live {
 			err = w.copyForward(seg)
 		}
 		if err == nil {
@@ -33,7 +33,7 @@ func (w *writer) tidy() {
 }
 
 // oldestDone returns the oldest segment if it can go, at once or after its frames were copied.
-func (w *writer) oldestDone() (seg *segment, copy bool) {
+func (w *writer) oldestDone() (seg *segment, live bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	i := slices.IndexFunc(w.segments, func(s *segment) bool { return !s.unread })
@@ -46,11 +46,11 @@ func (w *writer) oldestDone() (seg *segment, copy bool) {
 	if len(w.group) > 0 || w.ending { // the disk takes nothing, or there is no time
 		return nil, false
 	}
-	var live int64
+	var needed int64
 	for _, other := range w.segments {
-		live += other.liveSize
+		needed += other.liveSize
 	}
-	wasteful := w.stats.Bytes > 2*live+2*w.cfg.SegmentBytes
+	wasteful := w.stats.Bytes > 2*needed+2*w.cfg.SegmentBytes
 	if seg.damaged || wasteful && seg.liveSize*100 < seg.size*sparse {
 		return seg, true
 	}
@@ -95,14 +95,9 @@ func (w *writer) liveIn(seg *segment) (all []placed) {
 // copyGroup copies some frames with one sync. What turns out to be damaged is set aside.
 func (w *writer) copyGroup(refs []placed) error {
 	now := time.Now()
-	if w.current != nil && w.current.size >= w.cfg.SegmentBytes {
-		w.current = nil
-	}
-	if w.current == nil {
-		if err := w.begin(refs[0].seg.at); err != nil {
-			w.poison(err)
-			return err
-		}
+	if err := w.makeRoom(refs[0].seg.at); err != nil {
+		w.poison(err)
+		return err
 	}
 	w.buf = w.buf[:0]
 	var f Frame
@@ -150,10 +145,8 @@ func (s *Spool) moved(from placed, to ref) {
 		return
 	}
 	l.refs[i] = to
-	from.seg.live--
-	from.seg.liveSize -= int64(from.size)
-	to.seg.live++
-	to.seg.liveSize += int64(to.size)
+	s.countOut(&from.ref)
+	s.countIn(&to)
 	s.stats.Copied++
 }
 

@@ -67,83 +67,6 @@ func (s *Spool) Close() {
 	s.wake()
 }
 
-// idle is how long there is nothing to do without being woken.
-const idle = time.Hour
-
-// gather takes the next group off the lanes. Without one it says how long there is nothing to do, or that it is over.
-func (w *writer) gather(now time.Time) (wait time.Duration, done bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.group) > 0 { // that of a failed write
-		w.group = w.unconfirmed(w.group)
-		return 0, false
-	}
-	if w.waiting == 0 {
-		w.stuck = nil // there is nothing to find out with; the next frame does
-		return idle, w.closing
-	}
-	oldest, size := now, 0
-	for p := range w.lanes {
-		l := &w.lanes[p]
-		n := l.due(now, w.cfg.Linger, w.closing)
-		for i := 0; i < n; i++ {
-			if size > 0 && size >= groupBytes {
-				n = i
-				break
-			}
-			size += headerSize + len(l.entries[i].Payload)
-		}
-		if n > 0 {
-			w.took(l, n)
-			w.group = append(w.group, l.entries[:n]...)
-			left := copy(l.entries, l.entries[n:])
-			clear(l.entries[left:])
-			l.entries = l.entries[:left]
-		}
-		if len(l.entries) > 0 && l.entries[0].at.Before(oldest) {
-			oldest = l.entries[0].at
-		}
-	}
-	return max(w.cfg.Linger-now.Sub(oldest), time.Millisecond), false
-}
-
-// due returns how many of the lane's entries are to be written: those up to the last that somebody waits for, or that
-// were kept long enough. Half of the time is long enough when others are written.
-func (l *lane) due(now time.Time, linger time.Duration, all bool) (n int) {
-	if all || len(l.entries) == 0 {
-		return len(l.entries)
-	}
-	if now.Sub(l.entries[0].at) >= linger {
-		for n < len(l.entries) && now.Sub(l.entries[n].at) >= linger/2 {
-			n++
-		}
-	}
-	if l.waited == 0 {
-		return n
-	}
-	for i := len(l.entries) - 1; i >= n; i-- {
-		if l.entries[i].Waited {
-			return i + 1
-		}
-	}
-	return n
-}
-
-// unconfirmed ends the wait of those entries that the backend has confirmed since; w.mu is held.
-func (w *writer) unconfirmed(group []*Entry) []*Entry {
-	kept := group[:0]
-	for _, e := range group {
-		if e.Last() > w.lanes[e.Partition].confirmed {
-			kept = append(kept, e)
-			continue
-		}
-		w.mu.Unlock()
-		e.Done()
-		w.mu.Lock()
-	}
-	return kept
-}
-
 // commit writes and syncs the group and tells who waits for it. After a failure it says how long to leave the disk
 // alone; the group stays, and goes to a new file.
 func (w *writer) commit() (pause time.Duration) {
@@ -169,13 +92,8 @@ func (w *writer) commit() (pause time.Duration) {
 
 // write makes the group last.
 func (w *writer) write(now time.Time) error {
-	if w.current != nil && w.current.size >= w.cfg.SegmentBytes {
-		w.current = nil
-	}
-	if w.current == nil {
-		if err := w.begin(now); err != nil {
-			return err
-		}
+	if err := w.makeRoom(now); err != nil {
+		return err
 	}
 	w.buf, w.offs = w.buf[:0], w.offs[:0]
 	for _, e := range w.group {
@@ -193,10 +111,19 @@ func (w *writer) persist() error {
 	return w.current.file.Sync()
 }
 
+// makeRoom makes the current segment one that may take more; at is when the oldest frame was written that goes in.
+func (w *writer) makeRoom(at time.Time) error {
+	if w.current != nil && w.current.size < w.cfg.SegmentBytes {
+		return nil
+	}
+	w.current = nil
+	return w.begin(at)
+}
+
 // begin makes the next segment.
-func (w *writer) begin(now time.Time) error {
+func (w *writer) begin(at time.Time) error {
 	w.number++
-	seg := &segment{number: w.number, salt: rand.Uint32(), at: now}
+	seg := &segment{number: w.number, salt: rand.Uint32(), at: at}
 	seg.name = segmentName(seg.number, seg.salt)
 	file, err := w.files.Open(seg.name, true)
 	if err != nil {
@@ -241,10 +168,7 @@ func (w *writer) enter(e *Entry, r ref) {
 		return
 	}
 	l.refs = append(l.refs, r)
-	r.seg.live++
-	r.seg.liveSize += int64(r.size)
-	w.stats.Frames++
-	w.stats.Events += int(r.events)
+	w.countIn(&r)
 }
 
 // grown counts bytes of segments; w.mu is held.
