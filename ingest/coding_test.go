@@ -113,6 +113,7 @@ func TestC06C08C10Codings(t *testing.T) {
 		{"gzip of nothing", "gzip", gzipped(""), 200, "", 0},
 		{"br of nothing", "br", brotlied(""), 200, "", 0},
 		{"snappy of nothing", "snappy", snapped(""), 200, "", 0},
+		{"snappy framing of nothing", "snappy", framed(plain)[:10], 200, "", 0},
 		{"C06 a window of 128 MiB", "zstd", "\x28\xb5\x2f\xfd\x00\x88\x01\x00\x00", 400, event.ZstdWindow, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
