@@ -10,7 +10,6 @@ import (
 
 	"github.com/headgate-io/headgate/control"
 	"github.com/headgate-io/headgate/event"
-	"github.com/headgate-io/headgate/forward"
 )
 
 // deadLetterOf returns the stream whose dead letter is called name; ok is false for any other name.
@@ -65,39 +64,6 @@ func (g *Gateway) reopenDeadLetter(ctx context.Context, name string) {
 	if _, err := g.openDeadLetter(ctx, name); err != nil {
 		g.log.Error("a dead letter does not open: it is tried again when there is something for it", "stream", name, "error", err)
 	}
-}
-
-// drain delivers what the streams' lanes hold, and then what they set aside on the way.
-func (g *Gateway) drain() {
-	streams := *g.streams.Load()
-	for name, s := range streams {
-		if _, dead := deadLetterOf(name); !dead {
-			s.forwarder.Close()
-		}
-	}
-	for name, s := range streams {
-		if _, dead := deadLetterOf(name); !dead {
-			<-s.done
-		}
-	}
-	g.burying.Lock()
-	g.buried = true
-	g.burying.Unlock()
-	for _, s := range *g.streams.Load() {
-		s.forwarder.Close()
-	}
-	g.running.Wait()
-}
-
-// undelivered returns how many events each stream has given up on.
-func (g *Gateway) undelivered() map[string]int {
-	all := map[string]int{}
-	for _, err := range g.failures.list() {
-		if lost, ok := errors.AsType[*forward.UndeliveredError](err); ok && lost.Events > 0 {
-			all[lost.Stream] = lost.Events
-		}
-	}
-	return all
 }
 
 func newDeadLettered(reg prometheus.Registerer) *prometheus.CounterVec {

@@ -53,6 +53,10 @@ func isUnknown(err error) bool {
 	return ok && p.Stored == "unknown"
 }
 
+func strictRefusal() *event.Problem {
+	return event.Problemf(event.StrictRejected, "events were refused and mode=strict stores all or nothing; see errors")
+}
+
 // transform finds the ids, runs the plugins, then gives a key to the events that still have none.
 func (s *stream) transform(ctx context.Context, b *event.Batch) error {
 	def := s.current.Load()

@@ -1,12 +1,10 @@
 package gateway
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/ingest"
 	"github.com/headgate-io/headgate/internal/rate"
 )
@@ -85,67 +83,4 @@ func (c *callers) ask(who ingest.Caller, ask rate.Ask, now time.Time) time.Durat
 	}
 	name, n := ingest.Network(who.Addr)
 	return c.addresses.Take(name[:n], c.usual, ask, c.addresses.Moment(now))
-}
-
-// keyRate is the rate of each key of a stream.
-type keyRate struct {
-	limit   rate.Limit
-	buckets *rate.Table
-	detail  string // of a refused event
-	refused prometheus.Counter
-}
-
-// newKeyRate returns the rate of a stream's keys, nil when there is none.
-func newKeyRate(stream string, cfg StreamRateConfig, m rateMetrics) *keyRate {
-	limit := cfg.Key.limit()
-	if limit == nil {
-		return nil
-	}
-	or(&cfg.Keys, defaultKeys)
-	return &keyRate{
-		limit:   *limit,
-		buckets: rate.NewTable(cfg.Keys, time.Now(), m.forgotten.WithLabelValues("keys").Inc),
-		detail:  "the key is over its rate (" + describeRate(limit) + "); send the event again later",
-		refused: m.events.WithLabelValues(stream),
-	}
-}
-
-func describeRate(l *rate.Limit) string {
-	switch {
-	case l.Bytes == 0:
-		return fmt.Sprintf("%v events a second", l.Events)
-	case l.Events == 0:
-		return fmt.Sprintf("%d bytes a second", l.Bytes)
-	}
-	return fmt.Sprintf("%v events or %d bytes a second", l.Events, l.Bytes)
-}
-
-// apply refuses the events whose key is over its rate. Once one of a batch is refused the later ones of its key are too,
-// so that none overtakes. Events without a key have no rate. It returns how many are refused.
-func (k *keyRate) apply(b *event.Batch, now time.Time) (refused int) {
-	at := k.buckets.Moment(now)
-	for i := range b.Events {
-		e := &b.Events[i]
-		if e.Verdict != event.Keep || !e.HasKey {
-			continue
-		}
-		if wait := k.buckets.Take(e.Key, &k.limit, rate.Ask{Events: 1, Bytes: int64(len(e.Data))}, at); wait > 0 {
-			b.Reject(i, event.KeyRate, k.detail)
-			b.RetryAfter = max(b.RetryAfter, wait)
-			refused++
-		}
-	}
-	if refused > 0 {
-		k.refused.Add(float64(refused))
-	}
-	return refused
-}
-
-// refund gives the keys of b back what apply took for events of which nothing is stored after all.
-func (k *keyRate) refund(b *event.Batch) {
-	for i := range b.Events {
-		if e := &b.Events[i]; e.Verdict == event.Keep && e.HasKey {
-			k.buckets.Give(e.Key, &k.limit, rate.Ask{Events: 1, Bytes: int64(len(e.Data))})
-		}
-	}
 }

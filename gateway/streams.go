@@ -10,7 +10,6 @@ import (
 	"github.com/headgate-io/headgate/control"
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/ingest"
-	"github.com/headgate-io/headgate/partitioner"
 )
 
 // Who a definition belongs to.
@@ -146,34 +145,6 @@ func (g *Gateway) streamCount() (n int) {
 		}
 	}
 	return n
-}
-
-// openTable reads the stream's routing table, or makes its first one.
-func (g *Gateway) openTable(ctx context.Context, name string, secret [16]byte, partitions int) (*partitioner.Table, error) {
-	doc, err := g.store.Tables.Read(ctx, name)
-	if errors.Is(err, control.ErrNotFound) {
-		table, err := partitioner.NewTable(secret, partitioner.SlotsFor(partitions), partitioner.Equal(partitions))
-		if err != nil {
-			return nil, err
-		}
-		text, err := table.MarshalJSON()
-		if err != nil {
-			return nil, err
-		}
-		_, err = g.store.Tables.Write(ctx, name, text, 0)
-		return table, err
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read routing table: %w", err)
-	}
-	table, err := partitioner.ParseTable(secret, doc.Value)
-	if err != nil {
-		return nil, fmt.Errorf("read routing table: %w", err)
-	}
-	if n := len(table.Partitions()); n != partitions {
-		return nil, event.Problemf(event.PartitionsFixed, "partitions: the stream was made with %d and cannot have %d; choose %[1]d, or another stream", n, partitions)
-	}
-	return table, nil
 }
 
 // asProblem makes an answer of an error: a problem stays as it is, a lost compare-and-swap says so.
