@@ -58,12 +58,14 @@ var (
 
 // weight is what an event of b is charged for until it is sealed. The key that it has in common with others is the
 // request's.
-func weight(b *event.Batch, e *event.Event) int64 {
+func weight(b *event.Batch, e *event.Event) int64 { return weigh(e, isCommon(b, e)) }
+
+func weigh(e *event.Event, common bool) int64 {
 	n := len(e.Data) + eventOverhead
-	if !isCommon(b, e) {
+	if !common {
 		n += len(e.Key)
 	}
-	if len(e.ID) > 0 || len(e.Attrs) > 0 {
+	if len(e.ID)+len(e.Attrs) > 0 {
 		n += labels(e) + labelOverhead + attrOverhead*len(e.Attrs)
 	}
 	return int64(n)
@@ -71,7 +73,7 @@ func weight(b *event.Batch, e *event.Event) int64 {
 
 // isCommon tells that the key of e is the one of its request, the same bytes in memory.
 func isCommon(b *event.Batch, e *event.Event) bool {
-	return len(e.Key) > 0 && len(e.Key) == len(b.Common) && &e.Key[0] == &b.Common[0]
+	return len(e.Key) == len(b.Common) && len(e.Key) > 0 && &e.Key[0] == &b.Common[0]
 }
 
 // weightOf is the weight of the events at which.
@@ -118,8 +120,9 @@ func (fr *frame) fill(in *intake, which []int32, cfg *Config) (n int, bytes int6
 		if !fr.fits(len(e.Data)+labels(e), cfg) || fr.framing == wire.NDJSON && in.newline(e) {
 			break
 		}
-		fr.draft.add(e, isCommon(in.batch, e))
-		bytes += weight(in.batch, e)
+		common := isCommon(in.batch, e)
+		fr.draft.add(e, common)
+		bytes += weigh(e, common)
 		n++
 	}
 	if n > 0 {
