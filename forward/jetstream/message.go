@@ -11,17 +11,11 @@ import (
 	"github.com/headgate-io/headgate/forward"
 )
 
-// Headers of a message besides those of NATS.
+// Headers of a message besides those of NATS and of every run.
 const (
 	headerContentType     = "Content-Type"
 	headerContentEncoding = "Content-Encoding" // absent when the frames are not compressed
-	headerStream          = "Headgate-Stream"
-	headerPartition       = "Headgate-Partition"
-	headerFirst           = "Headgate-First-Seq" // event numbers in the lane
-	headerLast            = "Headgate-Last-Seq"
-	headerCount           = "Headgate-Count" // events
-	headerTableVersion    = "Headgate-Table-Version"
-	headerMarker          = "Headgate-Marker" // on a message that holds no events: "seal"
+	headerMarker          = "Headgate-Marker"  // on a message that holds no events: "seal"
 )
 
 // Message is a stored run. Numbers are 0 and words empty where a message that is no gateway's lacks them.
@@ -49,12 +43,12 @@ func message(l *lane, run *forward.Run) *nats.Msg {
 		js.MsgIDHeader:               {run.ID},
 		js.ExpectedLastSubjSeqHeader: {strconv.FormatUint(l.seq, 10)},
 		headerContentType:            {run.ContentType},
-		headerStream:                 {run.Stream},
-		headerPartition:              {strconv.FormatInt(int64(run.Partition), 10)},
-		headerFirst:                  {strconv.FormatUint(run.First, 10)},
-		headerLast:                   {strconv.FormatUint(run.Last, 10)},
-		headerCount:                  {strconv.Itoa(run.Events)},
-		headerTableVersion:           {strconv.FormatUint(run.TableVersion, 10)},
+		forward.HeaderStream:         {run.Stream},
+		forward.HeaderPartition:      {strconv.FormatInt(int64(run.Partition), 10)},
+		forward.HeaderFirst:          {strconv.FormatUint(run.First, 10)},
+		forward.HeaderLast:           {strconv.FormatUint(run.Last, 10)},
+		forward.HeaderCount:          {strconv.Itoa(run.Events)},
+		forward.HeaderTableVersion:   {strconv.FormatUint(run.TableVersion, 10)},
 	}
 	if run.ContentEncoding != "" {
 		header[headerContentEncoding] = []string{run.ContentEncoding}
@@ -66,10 +60,10 @@ func message(l *lane, run *forward.Run) *nats.Msg {
 func parse(subject string, header nats.Header, payload []byte) Message {
 	m := Message{
 		ID:              header.Get(js.MsgIDHeader),
-		First:           number(header, headerFirst),
-		Last:            number(header, headerLast),
-		Events:          int(number(header, headerCount)),
-		TableVersion:    number(header, headerTableVersion),
+		First:           number(header, forward.HeaderFirst),
+		Last:            number(header, forward.HeaderLast),
+		Events:          int(number(header, forward.HeaderCount)),
+		TableVersion:    number(header, forward.HeaderTableVersion),
 		ContentType:     header.Get(headerContentType),
 		ContentEncoding: header.Get(headerContentEncoding),
 		Marker:          header.Get(headerMarker) != "",

@@ -44,7 +44,7 @@ func newLane(partition int32, n *node, settings *tls.Config) *lane {
 	if n.auth != "" {
 		h.Set("Authorization", n.auth)
 	}
-	h.Set("Headgate-Partition", strconv.FormatInt(int64(partition), 10))
+	h.Set(forward.HeaderPartition, strconv.FormatInt(int64(partition), 10))
 	return l
 }
 
@@ -115,7 +115,7 @@ func (l *lane) exchange(ctx context.Context) (answer, error) {
 	}, nil
 }
 
-// fill makes the request of a run: payload and headers as they are in a JetStream message.
+// fill makes the request of a run.
 func (l *lane) fill(run *forward.Run) {
 	h := &l.req.Header
 	h.SetContentType(run.ContentType)
@@ -125,12 +125,12 @@ func (l *lane) fill(run *forward.Run) {
 		h.Del(fasthttp.HeaderContentEncoding)
 	}
 	h.Set("Idempotency-Key", run.ID)
-	h.Set("Headgate-Stream", run.Stream)
+	h.Set(forward.HeaderStream, run.Stream)
 	number := func(name string, n uint64) { h.Set(name, strconv.FormatUint(n, 10)) }
-	number("Headgate-First-Seq", run.First)
-	number("Headgate-Last-Seq", run.Last)
-	number("Headgate-Count", uint64(run.Events))
-	number("Headgate-Table-Version", run.TableVersion)
+	number(forward.HeaderFirst, run.First)
+	number(forward.HeaderLast, run.Last)
+	number(forward.HeaderCount, uint64(run.Events))
+	number(forward.HeaderTableVersion, run.TableVersion)
 	l.req.SetBodyRaw(run.Payload)
 }
 
