@@ -10,13 +10,12 @@ import (
 	"github.com/headgate-io/headgate/internal/jsonscan"
 )
 
-// Gate is where streams are found. It is called concurrently, twice a request (before and after the body's first
-// byte), and must not block on I/O.
+// Gate is where streams are found. It is called concurrently, before a request's first byte of the body (and again behind
+// it when what was found got lost), and must not block on I/O.
 type Gate interface {
 	// Open returns the stream called name. Where it may be made on first use, its Settings say that it is unmade, and its
-	// first Accept makes it. The error is an *event.Problem:
-	// bad_stream_name, unknown_stream, forbidden, draining, ... Only names of streams that are
-	// made become labels of metrics.
+	// first Accept makes it. The error is an *event.Problem: bad_stream_name, unknown_stream, draining, spool_full, ...
+	// Only names of streams that are made become labels of metrics.
 	Open(name string) (Stream, error)
 }
 

@@ -1,4 +1,5 @@
-// Package builtin has what would be a plugin but needs none: keys by JSON pointer, header or CloudEvents attribute.
+// Package builtin has what would be a plugin but needs none: keys and ids by JSON pointer or header, keys by CloudEvents
+// attribute.
 package builtin
 
 import (
