@@ -301,8 +301,6 @@ func TestP03ClientThatGoesOnSending(t *testing.T) {
 	if err := g.Shutdown(context.Background()); err != nil {
 		t.Error(err)
 	}
-	if n := len(g.Server.open.all()); n != 0 {
-		t.Errorf("%d connections are open", n)
-	}
+	g.until(func() bool { return len(g.Server.open.all()) == 0 }) // fasthttp has let go of them, a moment before they are closed
 	senders.Wait()
 }
