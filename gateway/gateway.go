@@ -59,8 +59,8 @@ type Gateway struct {
 	certs  *certs.Keeper // nil: there is no listener with TLS
 	addresses
 
-	steering  turn             // one change of streams or plugins at a time
-	unmade    *ingest.Settings // of streams that a request may make
+	steering  turn        // one change of streams or plugins at a time
+	unmade    *definition // of streams that a request may make
 	streams   atomic.Pointer[map[string]*stream]
 	broken    sync.Map // name of a stream -> *brokenStream
 	accepting atomic.Bool
@@ -89,7 +89,7 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 	usual.settings.Unmade = true
 	g := &Gateway{
 		cfg: cfg, deps: deps, log: deps.Log, metrics: newRegistry(deps.Build), presses: forward.NewPresses(0),
-		steering: newTurn(), unmade: usual.settings,
+		steering: newTurn(), unmade: usual,
 	}
 	g.deadLettered, g.rates = newDeadLettered(g.metrics), newRateMetrics(g.metrics)
 	g.metrics.MustRegister(newIDMetrics(g), newStoredMetrics(g), spoolMetrics{g})

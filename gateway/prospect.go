@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/ingest"
@@ -21,32 +22,36 @@ func (p *prospect) Settings() *ingest.Settings {
 	if p.made != nil {
 		return p.made.Settings()
 	}
-	return p.g.unmade
+	return p.g.unmade.settings
 }
 
 // Accept makes the stream and takes the batch into it.
 func (p *prospect) Accept(ctx context.Context, b *event.Batch) error {
 	if b.Trial {
-		return tryUnmade(b)
+		p.g.unmade.tryUnmade(b)
+		return nil
 	}
 	s, err := p.g.makeStream(ctx, p.name)
 	if err != nil {
 		return err
 	}
 	p.made = s
-	if !s.current.Load().usual() {
+	if !s.current.Load().isDefault() {
 		return event.Problemf(event.Overloaded, "stream %s was defined while the request was read; send it again", p.name)
 	}
 	return s.Accept(ctx, b)
 }
 
-// usual reports whether a batch that was read with the default settings can be taken.
-func (d *definition) usual() bool {
+// isDefault reports whether a batch that was read with the default settings can be taken.
+func (d *definition) isDefault() bool {
 	usual := StreamConfig{}.withDefaults()
 	d2 := d.config
 	d2.Plugins = nil
 	return string(d2.document()) == string(usual.document())
 }
+
+// steerTimeout bounds what making a stream on first use may take.
+const steerTimeout = 10 * time.Second
 
 // makeStream makes a stream on first use, unless somebody was faster. When it may not have its turn before ctx ends, nothing is
 // made and nothing stored.
@@ -63,25 +68,4 @@ func (g *Gateway) makeStream(ctx context.Context, name string) (*stream, error) 
 		return nil, event.Problemf(event.Overloaded, "stream %s could not be made in time; send the request again", name)
 	}
 	return s, err
-}
-
-// turn is a lock that one can wait for only so long.
-type turn chan struct{}
-
-func newTurn() turn { return make(turn, 1) }
-
-// Lock waits for the turn.
-func (t turn) Lock() { t <- struct{}{} }
-
-// Unlock gives it to the next one.
-func (t turn) Unlock() { <-t }
-
-// lockBefore is Lock, or false when ctx ends first.
-func (t turn) lockBefore(ctx context.Context) bool {
-	select {
-	case t <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

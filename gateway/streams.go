@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"time"
 
 	"github.com/headgate-io/headgate/control"
 	"github.com/headgate-io/headgate/event"
@@ -18,9 +17,6 @@ const (
 	managedByAPI     = "api"
 	managedByGateway = "gateway" // a dead letter
 )
-
-// steerTimeout bounds what making a stream on first use may take.
-const steerTimeout = 10 * time.Second
 
 // Open returns the stream called name, or where it may be made on first use one that is made with the first events that are
 // to be stored.

@@ -39,19 +39,15 @@ func (d *definition) traceKeys(b *event.Batch) {
 	}
 }
 
-// tryUnmade is try for a stream that the first event would make. Which partition a key gets is not known before.
-func tryUnmade(b *event.Batch) error {
-	usual, err := define(StreamConfig{}.withDefaults(), 0, managedByAPI)
-	if err != nil {
-		return err
-	}
-	usual.id.Fill(b)
+// tryUnmade is try for a stream that the first event would make, with this definition. Which partition a key gets is not
+// known before.
+func (d *definition) tryUnmade(b *event.Batch) {
+	d.id.Fill(b)
 	b.Trace("id")
-	usual.key.FillKeys(b)
+	d.key.FillKeys(b)
 	b.Trace("key")
-	usual.traceKeys(b)
+	d.traceKeys(b)
 	for i := range b.Events {
 		b.Events[i].Slot, b.Events[i].Partition = event.NoSlot, -1
 	}
-	return nil
 }
