@@ -113,12 +113,14 @@ type Letter struct {
 
 const letterSize = int64(unsafe.Sizeof(Letter{}))
 
-// SetAside sends an event to the dead letter.
+// SetAside sends an event to the dead letter. When nobody pays for the letter there is none, and b is given up: see Unpaid.
 func (b *Batch) SetAside(l Letter) {
 	b.Events[l.Index].Verdict = DeadLettered
 	if len(b.Letters) == cap(b.Letters) {
 		n := max(16, len(b.Letters))
-		b.Pay(int64(n) * letterSize)
+		if b.Pay(int64(n)*letterSize) != nil {
+			return
+		}
 		b.Letters = slices.Grow(b.Letters, n)
 	}
 	b.Letters = append(b.Letters, l)

@@ -115,6 +115,9 @@ func TestWhatIsMadeOnTheWayIsPaidFor(t *testing.T) {
 		if take(b); b.Unpaid() == nil {
 			t.Errorf("%s: a refusal goes unnoticed", name)
 		}
+		if len(b.Letters) != 0 {
+			t.Errorf("%s: a letter that nobody paid for", name)
+		}
 	}
 }
 

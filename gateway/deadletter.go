@@ -37,51 +37,6 @@ func (d *deadLetter) take(ctx context.Context, b *event.Batch) error {
 	return s.Accept(ctx, b)
 }
 
-// bury stores the events of b that were set aside. Those that could not be stored are refused instead, with the reason
-// they had. The error is an *event.Problem that says that what is stored is unknown.
-func (d *deadLetter) bury(ctx context.Context, b *event.Batch) error {
-	if len(b.Letters) == 0 {
-		return nil
-	}
-	entries := entriesOf(b)
-	err := d.take(ctx, entries)
-	if isUnknown(err) {
-		return err
-	}
-	if err != nil {
-		d.g.log.Warn("the dead letter takes nothing: the events are refused", "stream", b.Stream, "events", len(b.Letters), "error", err)
-	}
-	for i, l := range b.Letters {
-		if err != nil || entries.Events[i].Verdict != event.Keep {
-			b.Reject(l.Index, l.Code, l.Detail+"; and the dead letter did not take it")
-			continue
-		}
-		d.g.deadLettered.WithLabelValues(b.Stream, string(l.Code)).Inc()
-	}
-	return nil
-}
-
-// refuseLetters refuses what was set aside: mode=strict stores all or nothing.
-func refuseLetters(b *event.Batch) {
-	for _, l := range b.Letters {
-		b.Reject(l.Index, l.Code, l.Detail)
-	}
-}
-
-// entriesOf makes the entries for the letters of b, in their order.
-func entriesOf(b *event.Batch) *event.Batch {
-	entries := &event.Batch{ID: b.ID, Producer: b.Producer, TraceParent: b.TraceParent, TraceState: b.TraceState, RequestID: b.RequestID, Arrived: b.Arrived, Chain: b.Chain, Ack: b.Ack}
-	for _, l := range b.Letters {
-		e := &b.Events[l.Index]
-		entries.Events = append(entries.Events, event.Event{
-			Data: b.Original(l.Index), Key: e.Key, HasKey: e.HasKey, ID: e.ID, Time: e.Time,
-			Attrs: attributes(e.Attrs, "code", string(l.Code), "reason", l.Detail, "plugin", l.Plugin, "digest", l.Digest,
-				"batch_id", b.ID, "index", strconv.Itoa(l.Index), "producer", string(b.Producer)),
-		})
-	}
-	return entries
-}
-
 // Bury stores an event that the backend refused. See forward.DeadLetter.
 func (d *deadLetter) Bury(ctx context.Context, r *forward.Refused) error {
 	e := r.Event
@@ -110,7 +65,7 @@ func attributes(had []event.Attr, pairs ...string) (all []event.Attr) {
 		}
 	}
 	for _, a := range had {
-		all = append(all, event.Attr{Name: append([]byte("ce_"), a.Name...), Value: a.Value})
+		all = append(all, event.Attr{Name: append([]byte(prefix), a.Name...), Value: a.Value})
 	}
 	return all
 }

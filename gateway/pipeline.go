@@ -20,6 +20,9 @@ func (s *stream) Accept(ctx context.Context, b *event.Batch) error {
 		refuseLetters(b)
 		return strictRefusal()
 	}
+	if err := s.deadLetter.afford(b); err != nil {
+		return err
+	}
 	p := passage{receipt: s.forwarder.NewReceipt()}
 	if err := s.claim(b, &p); err != nil {
 		return err
