@@ -12,9 +12,7 @@ func (l *lane) finish(frames int, refused []refusal) {
 			p.frame.recycle()
 		}
 	}
-	if l.f.spool != nil {
-		l.f.spool.Advance(l.partition, last, 0)
-	}
+	l.advance(last)
 }
 
 // popped is a frame off the queue; news says that its receipts do not know yet that it is safe.
@@ -33,7 +31,7 @@ func (l *lane) popRun(n, refused int) (done []popped, held int64) {
 		done[i] = popped{fr, !fr.durable}
 		fr.durable = true
 		held += fr.held
-		events += fr.events
+		events += fr.left()
 	}
 	clear(l.queue[:n])
 	l.queue, l.sealed, l.inflight = l.queue[n:], l.sealed-n, l.inflight-n
@@ -67,7 +65,7 @@ func (l *lane) abandon() (events int) {
 	l.queue, l.sealed = nil, 0
 	for _, fr := range all {
 		if fr.durable {
-			safe += fr.events
+			safe += fr.left()
 		} else {
 			events += fr.events
 		}

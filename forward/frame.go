@@ -29,6 +29,7 @@ type frame struct {
 	tableVersion uint64
 	first        uint64 // number of its first event, from sealing on
 	events       int
+	delivered    int   // of them an earlier process has delivered or given up so many, the first ones
 	held         int64 // bytes of the budget
 
 	index []int32 // per event its place in its request
@@ -158,6 +159,9 @@ func (fr *frame) full(cfg *Config) bool {
 }
 
 // last is the number of its last event.
+// left is how many events are still to be delivered.
+func (fr *frame) left() int { return fr.events - fr.delivered }
+
 func (fr *frame) last() uint64 { return fr.first + uint64(fr.events) - 1 }
 
 // settle tells the receipts what has become of the frame's events: those refused, in order, and all others confirmed.

@@ -21,11 +21,12 @@ type lane struct {
 	sender  chan struct{}           // wakes the sender: capacity 1
 	trouble atomic.Pointer[trouble] // nil unless the backend's last answer was a failure
 
-	next     uint64    // number of the next event to be sealed, 0 before Resume; the sealer's
-	highest  uint64    // number of the last event that the spool knew at the start
-	boundary uint64    // where the run ended that an earlier process sent last: it is sent again under the same id
-	patience patience  // the sender's
-	sentAt   time.Time // of the last run, likewise
+	next      uint64    // number of the next event to be sealed, 0 before Resume; the sealer's
+	highest   uint64    // number of the last event that the spool knew at the start
+	confirmed uint64    // number up to which an earlier process was done, also in the middle of a frame
+	boundary  uint64    // where the run ended that an earlier process sent last: it is sent again under the same id
+	patience  patience  // the sender's
+	sentAt    time.Time // of the last run, likewise
 
 	mu         sync.Mutex // guards the rest
 	minVersion uint64     // events routed by an older table are refused

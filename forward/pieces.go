@@ -27,26 +27,50 @@ type piece struct {
 }
 
 // deliverPiece sends the two halves of a piece that was refused, and so on down to single events. It appends those
-// that were refused alone.
+// that were refused alone. What an earlier process was done with is passed over, by the same cuts: the piece that it sent
+// last comes again under its id. The spool learns of each piece, so that a restart does not bury an event again.
 func (l *lane) deliverPiece(ctx context.Context, p *pieces, c piece, refused []refusal) ([]refusal, error) {
 	if c.to-c.from == 1 {
 		lost, err := l.giveUp(ctx, p, c.from, c.why)
+		if err == nil {
+			l.advance(p.fr.first + uint64(c.from))
+		}
 		return append(refused, lost), err
 	}
 	middle := c.from + (c.to-c.from)/2
 	for _, half := range []piece{{from: c.from, to: middle}, {from: middle, to: c.to}} {
+		if half.to <= p.fr.delivered {
+			continue
+		}
+		if half.from < p.fr.delivered {
+			var err error
+			if refused, err = l.deliverPiece(ctx, p, half, refused); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		run := l.run(p.fr, p.fr.first+uint64(half.from), p.fr.first+uint64(half.to)-1)
 		run.ID, run.Payload = wire.PieceID(l.frameID(run.First), run.Last), p.encode(half.from, half.to)
 		why, err := l.send(ctx, run)
-		if err == nil && why != nil {
+		switch {
+		case err == nil && why != nil:
 			half.why = why
 			refused, err = l.deliverPiece(ctx, p, half, refused)
+		case err == nil:
+			l.advance(run.Last)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
 	return refused, nil
+}
+
+// advance tells the spool that everything up to an event, in the middle of a frame maybe, is delivered or given up.
+func (l *lane) advance(last uint64) {
+	if l.f.spool != nil {
+		l.f.spool.Advance(l.partition, last, 0)
+	}
 }
 
 // pieces is a sealed frame taken apart, so that its events can be sent in smaller frames.

@@ -11,7 +11,7 @@ import (
 
 // inherit takes over what the spool has of the lane at the start.
 func (l *lane) inherit(b spool.Backlog) {
-	l.highest, l.boundary = b.Highest, b.Sent
+	l.highest, l.boundary, l.confirmed = b.Highest, b.Sent, b.Confirmed
 	if b.Frames == 0 {
 		return
 	}
@@ -67,6 +67,9 @@ func (l *lane) readBack() (*frame, error) {
 	fr := takeFrame()
 	fr.lane, fr.codec, fr.framing, fr.tableVersion = l, codec, wire.Framing(f.Framing), f.TableVersion
 	fr.first, fr.events, fr.durable, fr.payload = f.First, f.Events, true, &buffer{b: f.Payload}
+	if l.confirmed >= fr.first {
+		fr.delivered = int(l.confirmed - fr.first + 1)
+	}
 	return fr, nil
 }
 
@@ -105,11 +108,11 @@ func (l *lane) insert(fr *frame) (more bool) {
 	copy(l.queue[s.gap+1:], l.queue[s.gap:])
 	l.queue[s.gap] = fr
 	l.sealed++
-	l.counts.sealed += fr.events
-	l.counts.spooled -= fr.events
+	l.counts.sealed += fr.left()
+	l.counts.spooled -= fr.left()
 	l.counts.bytes += fr.held
 	s.gap++
-	s.events -= fr.events
+	s.events -= fr.left()
 	s.first = fr.last() + 1
 	if !s.some() {
 		l.endSpilled()

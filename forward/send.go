@@ -2,6 +2,7 @@ package forward
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -99,8 +100,8 @@ func (l *lane) nextRun(now time.Time) (run []*frame, next task) {
 		l.sentAt = now
 	}
 	for _, fr := range run {
-		l.counts.sealed -= fr.events
-		l.counts.inflight += fr.events
+		l.counts.sealed -= fr.left()
+		l.counts.inflight += fr.left()
 	}
 	switch {
 	case len(run) > 0:
@@ -113,21 +114,34 @@ func (l *lane) nextRun(now time.Time) (run []*frame, next task) {
 	return nil, nothing
 }
 
-// cutRun returns how many of the frames one send carries: those of one framing and coding, up to limit bytes, and at least one.
+// cutRun returns how many of the frames one send carries: those of one framing and coding whose numbers have no gap, up to
+// limit bytes, and at least one. A frame of which a part is delivered goes alone.
 func cutRun(frames []*frame, limit int) int {
 	size := 0
 	for i, fr := range frames {
 		size += len(fr.payload.b)
-		if i > 0 && (size > limit || fr.framing != frames[0].framing || fr.codec != frames[0].codec) {
+		if i > 0 && (size > limit || !fr.joins(frames[i-1])) {
 			return i
 		}
 	}
 	return len(frames)
 }
 
+// joins tells whether a frame can be in one run with the frame before it.
+func (fr *frame) joins(before *frame) bool {
+	return fr.framing == before.framing && fr.codec == before.codec && fr.first == before.last()+1 && fr.delivered+before.delivered == 0
+}
+
 // deliver sends the frames in order, as one run or, when that is refused, in halves, until each of their events is
 // confirmed or refused alone; it reports false when ctx ended first.
 func (l *lane) deliver(ctx context.Context, frames []*frame) bool {
+	// Numbers jump after a restart, and where a spool was damaged: a run across such a gap would have events that are not.
+	if n := cutRun(frames, math.MaxInt); n < len(frames) {
+		return l.deliver(ctx, frames[:n]) && l.deliver(ctx, frames[n:])
+	}
+	if frames[0].delivered > 0 {
+		return l.deliverPieces(ctx, frames[0], nil)
+	}
 	run, joint := l.assemble(frames)
 	why, err := l.send(ctx, run)
 	if joint != nil {

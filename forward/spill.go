@@ -42,9 +42,9 @@ func (l *lane) spill(all bool) []*frame {
 	}
 	for _, fr := range dropped {
 		l.spilled.last = fr.last()
-		l.spilled.events += fr.events
-		l.counts.sealed -= fr.events
-		l.counts.spooled += fr.events
+		l.spilled.events += fr.left()
+		l.counts.sealed -= fr.left()
+		l.counts.spooled += fr.left()
 		l.counts.bytes -= fr.held
 	}
 	return dropped

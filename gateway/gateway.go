@@ -126,7 +126,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	}
 
 	keepers.Go(func() {
-		if err := g.folder.watch(keeping); err != nil {
+		if err := g.folder.watch(keeping, g.spoolFolders); err != nil {
 			g.accepting.Store(false) // at once: nothing more is to be acknowledged
 			g.log.Error("THE DATA FOLDER IS GONE, the gateway stops", "error", err)
 			g.failures.add(err)

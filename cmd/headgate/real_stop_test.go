@@ -42,7 +42,7 @@ func TestP02AStopSaysWhatWasNotDelivered(t *testing.T) {
 
 // TestNothingIsAcknowledgedIntoADataFolderThatIsGone, for longer than a moment.
 func TestNothingIsAcknowledgedIntoADataFolderThatIsGone(t *testing.T) {
-	for _, gone := range []string{"", "jetstream", "spool"} {
+	for _, gone := range []string{"", "jetstream", "spool", "spool/w"} {
 		data := filepath.Join(t.TempDir(), "data")
 		p := startGateway(t, data)
 		if status, answer := p.post("w", "{}\n"); status != 200 {

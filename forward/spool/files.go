@@ -2,6 +2,7 @@ package spool
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -71,9 +72,12 @@ func (d folder) Open(name string, create bool) (File, error) {
 	if !create {
 		f, err := os.OpenFile(path, os.O_RDWR, 0)
 		if errors.Is(err, fs.ErrPermission) {
-			return os.Open(path)
+			f, err = os.Open(path)
 		}
-		return f, err
+		if err != nil {
+			return nil, err
+		}
+		return file{f}, nil
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -82,7 +86,29 @@ func (d folder) Open(name string, create bool) (File, error) {
 	if err := wholefile.SyncFolder(filepath.Dir(path)); err != nil {
 		return nil, errors.Join(err, f.Close(), os.Remove(path))
 	}
-	return f, nil
+	return file{f}, nil
+}
+
+// file is a file of the operating system that is still to be found when Sync returns.
+type file struct{ *os.File }
+
+// Sync fails also when the file was removed or replaced: it takes whatever is written, for nobody to find.
+func (f file) Sync() error {
+	if err := f.File.Sync(); err != nil {
+		return err
+	}
+	open, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	found, err := os.Stat(f.Name())
+	if err == nil && os.SameFile(open, found) {
+		return nil
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s was removed or replaced while it was written", f.Name())
+	}
+	return err
 }
 
 func (d folder) Remove(name string) error {

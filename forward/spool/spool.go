@@ -92,8 +92,9 @@ type Entry struct {
 type Backlog struct {
 	First, Last uint64 // numbers of the events that are not confirmed; 0 for none
 	Frames      int
-	Events      int
+	Events      int // without those that are confirmed, of the first frame maybe some
 	Bytes       int64
+	Confirmed   uint64 // number up to which everything is confirmed, maybe in the middle of the first frame
 	Highest     uint64 // number of the last event that is known, also of those confirmed
 	Sent        uint64 // number of the last event of the run that was sent last; a hint, 0 for none
 }
@@ -204,6 +205,9 @@ func (s *Spool) confirm(partition int32, last uint64) (done []*Entry, hint uint6
 		freed = s.countOut(&l.refs[n]) || freed
 		hint = l.refs[n].last()
 	}
+	if n < len(l.refs) && l.refs[n].first <= last { // the middle of a frame
+		hint = last
+	}
 	clear(l.refs[:n])
 	l.refs = l.refs[n:]
 	return done, hint, freed
@@ -245,7 +249,7 @@ func (s *Spool) Backlog(partition int32) (b Backlog) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := &s.lanes[partition]
-	b.Highest, b.Sent = max(l.confirmed, l.written), l.sent
+	b.Highest, b.Sent, b.Confirmed = max(l.confirmed, l.written), l.sent, l.confirmed
 	for i := range l.refs {
 		r := &l.refs[i]
 		b.Frames++
@@ -255,6 +259,9 @@ func (s *Spool) Backlog(partition int32) (b Backlog) {
 	}
 	if b.Frames > 0 {
 		b.First = l.refs[0].first
+		if b.Confirmed >= b.First {
+			b.Events -= int(b.Confirmed - b.First + 1)
+		}
 	}
 	return b
 }

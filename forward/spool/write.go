@@ -24,7 +24,7 @@ type writer struct {
 	buf     []byte
 	group   []*Entry
 	offs    []int64  // where the records of the group lie in buf
-	passed  []placed // frames of it that were confirmed while they were written
+	passed  []placed // what was confirmed while it was written: frames of it, and beginnings of frames
 	ending  bool
 	pause   time.Duration
 }
@@ -166,6 +166,9 @@ func (w *writer) enter(e *Entry, r ref) {
 	if r.last() <= l.confirmed {
 		w.passed = append(w.passed, placed{r, e.Partition})
 		return
+	}
+	if r.first <= l.confirmed {
+		w.passed = append(w.passed, placed{ref{first: r.first, events: uint32(l.confirmed - r.first + 1)}, e.Partition})
 	}
 	l.refs = append(l.refs, r)
 	w.countIn(&r)
