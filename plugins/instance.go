@@ -58,7 +58,7 @@ func newInstance(mod api.Module, mem *linear, g *guest) *instance {
 }
 
 // An instance that has come to more than three quarters of its memory is replaced between two calls, unless it got there so
-// fast that it seems to need that much: then one that runs out of memory is replaced, see step.outgrown.
+// fast that it seems to need that much: then one that runs out of memory is replaced, see step.inherited.
 const (
 	seldom        = 16 // calls
 	highWater     = 3

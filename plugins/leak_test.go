@@ -55,3 +55,32 @@ func TestRegionsThatOverlapLaterFailTheEvent(t *testing.T) {
 		}
 	}
 }
+
+// An event that comes to an instance that an earlier one has broken is not to blame: a fresh one tries it first. What traps
+// there as well fails, once.
+func TestNoEventFailsBecauseOfWhatAnEarlierOneBroke(t *testing.T) {
+	const mark = 8 // an address that nothing else uses
+	for _, silent := range []bool{false, true} {
+		m := scripted(silent)
+		guest := &m.functions[fnProcess-fnVersion]
+		guest.code = i32(0) + load8(mark) + if_ + unreachable + end + guest.code +
+			get(lcmd) + i32('0') + eq + if_ + i32(0) + i32(1) + store8(mark) + end // 0 at the end of a call breaks the next one
+		h := strictHostOf(t, Config{Instances: 1})
+		c := chainOf(t, h, Step{Name: "breaks", Module: loadOf(t, h, m.bytes()), OnError: Policy{Action: Reject}})
+		for i, step := range []struct{ lines, want string }{
+			{"0", "accepted\n"},
+			{"ka kb", "accepted key=a\naccepted key=b\n"},
+			{"0", "accepted\n"},
+			{"t ka", "rejected plugin_failed\naccepted key=a\n"},
+		} {
+			b := batchOf(strings.Fields(step.lines)...)
+			process(t, c, b)
+			if got := outcomes(b); got != step.want {
+				t.Errorf("step %d, silent %v: got %s", i, silent, got)
+			}
+		}
+		if failed, made := c.steps[0].bill.failures[trap].Load(), c.steps[0].bill.replacements.Load(); failed != 1 || made < 3 {
+			t.Errorf("silent %v: %d failures, want 1; %d instances were replaced", silent, failed, made)
+		}
+	}
+}

@@ -91,8 +91,8 @@ func (s *step) process(ctx context.Context, b *event.Batch) error {
 }
 
 // work calls the guest until each kept event had its turn. After a trap the results before it stand, the event to
-// blame goes by the policy, and another instance goes on behind it; or at it, when the guest only ran out of memory that it
-// may have lost before. work returns the instance that is then in
+// blame goes by the policy, and another instance goes on behind it; or at it, when earlier events may be to blame (see
+// inherited). work returns the instance that is then in
 // use, nil when there is none. Once ctx has ended, the batch is given up at the next trap.
 func (s *step) work(ctx context.Context, in *instance, b *event.Batch) (*instance, error) {
 	flags := uint32(0)
@@ -126,7 +126,7 @@ func (s *step) work(ctx context.Context, in *instance, b *event.Batch) (*instanc
 			in.close()
 			return nil, s.unavailable(errors.New("the request has no more time for it"))
 		}
-		if at, ok := s.outgrown(in, b, err); ok {
+		if at, ok := s.inherited(in, b, err); ok {
 			from = at
 		} else {
 			if at, ok := s.blame(in, b, err); ok {
@@ -180,18 +180,27 @@ func (s *step) call(in *instance, b *event.Batch, flags uint32) error {
 	return nil
 }
 
-// outgrown tells whether the guest ran out of memory while it was not working on its first event: then no event is to
-// blame yet. It takes the results before over, and returns the position in the batch of the event to go on at.
-func (s *step) outgrown(in *instance, b *event.Batch, err error) (at int, ok bool) {
+// inherited tells whether what the guest failed of may be what earlier events left in its memory, so that no event is to
+// blame yet: it ran out of memory while it was not working on its first event, or trapped on the first one of a call that was
+// not its first. The latter costs one of the version's replacements. It takes the results before over, and returns the
+// position in the batch of the event to go on at, on an instance that has inherited nothing.
+func (s *step) inherited(in *instance, b *event.Batch, err error) (at int, ok bool) {
 	i, known := in.done()
 	if !known {
 		i = 0
 	}
-	if in.failureOf(err) != noMemory || in.calls == 1 && i == 0 {
+	kind := in.failureOf(err)
+	switch {
+	case in.calls == 1 && i == 0:
+		return 0, false
+	case kind == noMemory:
+	case kind == trap && i == 0 && s.bill.poison.replace():
+	default:
 		return 0, false
 	}
 	if s.outside.allow() {
-		s.outside.log.Info("plugin ran out of memory; another instance takes over", "calls", in.calls, "bytes", in.mem.Size())
+		s.outside.log.Info("plugin failed, perhaps of what earlier events left in its memory; another instance takes over",
+			"kind", kind.String(), "calls", in.calls, "bytes", in.mem.Size())
 	}
 	s.apply(b, in, i)
 	return int(in.index[i]), true
