@@ -2,9 +2,11 @@ package gateway
 
 import (
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,11 +37,19 @@ func TestF11TheFolderOfASpoolIsWatched(t *testing.T) {
 			old := new(spool.Spool)
 			open[old] = f.spoolFolder("old")
 			ended := make(chan error, 1)
-			go func() { ended <- f.watch(t.Context(), func() map[*spool.Spool]string { return open }) }()
+			var mu sync.Mutex // guards open
+			inUse := func() map[*spool.Spool]string {
+				mu.Lock()
+				defer mu.Unlock()
+				return maps.Clone(open)
+			}
+			go func() { ended <- f.watch(t.Context(), inUse) }()
 			synctest.Wait()
+			mu.Lock()
 			delete(open, old) // its stream is no more
-			remove("old")
 			open[new(spool.Spool)] = f.spoolFolder("late")
+			mu.Unlock()
+			remove("old")
 			<-time.After(3 * watchEvery)
 			select {
 			case err := <-ended:

@@ -191,6 +191,8 @@ func (m *memory) put(name string, content []byte) {
 }
 
 func (m *memory) names(prefix string) (all []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for name := range maps.Keys(m.files) {
 		if strings.HasPrefix(name, prefix) {
 			all = append(all, name)
