@@ -3,7 +3,6 @@ package gateway
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -31,24 +30,12 @@ func (in *instance) ask(token, method, path, body string) (int, string) {
 	if method == http.MethodPost && strings.HasSuffix(path, "/events") {
 		at = in.addresses.http
 	}
-	req, err := http.NewRequest(method, fmt.Sprintf("http://%s%s", at, path), strings.NewReader(body))
-	if err != nil {
-		in.t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/x-ndjson")
+	bearer := ""
 	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
+		bearer = "Authorization: Bearer " + token
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		in.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	doc, err := io.ReadAll(resp.Body)
-	if err != nil {
-		in.t.Fatal(err)
-	}
-	return resp.StatusCode, string(doc)
+	resp, doc := in.do(method, fmt.Sprintf("http://%s%s", at, path), body, "Content-Type: application/x-ndjson", bearer)
+	return resp.StatusCode, doc
 }
 
 func TestTokensGuardTheGateway(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -116,11 +115,7 @@ func TestE06ABadEventIsNever200(t *testing.T) {
 	in := start(t, keyedBy(t, KeyConfig{}))
 	defer in.end()
 	for _, ack := range []string{"accepted", "durable", "delivered"} {
-		resp, err := http.Post(fmt.Sprintf("http://%s/v1/streams/s/events?ack=%s", in.addresses.http, ack), ndjson, strings.NewReader("1\n{\n3\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
+		resp, _ := in.do("POST", in.events("s?ack="+ack), "1\n{\n3\n", "Content-Type: "+ndjson)
 		if resp.StatusCode != 207 || resp.Header.Get("Headgate-Rejected") != "1" {
 			t.Errorf("ack=%s: %d %v", ack, resp.StatusCode, resp.Header)
 		}
@@ -209,15 +204,8 @@ func TestG10DepthIsLimitedOnce(t *testing.T) {
 		}
 		want = append(want, fmt.Sprintf("%d %s", n, nested(n)))
 	}
-	resp, err := http.Post(fmt.Sprintf("http://%s/v1/streams/s/events", in.addresses.http), asJSON, strings.NewReader(nested(65)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var doc bytes.Buffer
-	doc.ReadFrom(resp.Body)
-	resp.Body.Close()
-	if resp.StatusCode != 422 || !strings.Contains(doc.String(), `"too_deep"`) || !strings.Contains(doc.String(), "64 levels") {
-		t.Errorf("65 levels: %d %s", resp.StatusCode, doc.String())
+	if status, doc := in.call("POST", in.events("s"), asJSON, nested(65)); status != 422 || !strings.Contains(doc, `"too_deep"`) || !strings.Contains(doc, "64 levels") {
+		t.Errorf("65 levels: %d %s", status, doc)
 	}
 	in.end()
 	in = start(t, cfg)

@@ -3,7 +3,6 @@ package gateway
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -21,23 +20,8 @@ const (
 // with sends a request with header lines of its own.
 func (in *instance) with(path, body string, header ...string) (status int, a answer) {
 	in.t.Helper()
-	req, err := http.NewRequestWithContext(in.t.Context(), "POST", fmt.Sprintf("http://%s/v1/streams/%s", in.addresses.http, path), strings.NewReader(body))
-	if err != nil {
-		in.t.Fatal(err)
-	}
-	for _, line := range header {
-		if line == "" {
-			continue
-		}
-		name, value, _ := strings.Cut(line, ":")
-		req.Header[http.CanonicalHeaderKey(name)] = []string{strings.TrimSpace(value)}
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		in.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if err := json.NewDecoder(resp.Body).Decode(&a); err != nil {
+	resp, doc := in.do("POST", fmt.Sprintf("http://%s/v1/streams/%s", in.addresses.http, path), body, header...)
+	if err := json.Unmarshal([]byte(doc), &a); err != nil {
 		in.t.Fatal(err)
 	}
 	return resp.StatusCode, a

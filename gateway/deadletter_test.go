@@ -3,8 +3,6 @@ package gateway
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -56,21 +54,8 @@ func (in *instance) send(query, mediaType, body string) (status int, a answer) {
 
 func (in *instance) call(method, url, mediaType, body string) (int, string) {
 	in.t.Helper()
-	req, err := http.NewRequestWithContext(in.t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		in.t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", mediaType)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		in.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	doc, err := io.ReadAll(resp.Body)
-	if err != nil {
-		in.t.Fatal(err)
-	}
-	return resp.StatusCode, string(doc)
+	resp, doc := in.do(method, url, body, "Content-Type: "+mediaType)
+	return resp.StatusCode, doc
 }
 
 // entry is a line of GET /v1/deadletter.

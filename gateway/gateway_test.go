@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -76,16 +75,7 @@ func zero(t *testing.T) Config {
 
 func (in *instance) post(stream, body string) (int, string) {
 	in.t.Helper()
-	resp, err := http.Post(fmt.Sprintf("http://%s/v1/streams/%s/events", in.addresses.http, stream), "application/x-ndjson", strings.NewReader(body))
-	if err != nil {
-		in.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	doc, err := io.ReadAll(resp.Body)
-	if err != nil {
-		in.t.Fatal(err)
-	}
-	return resp.StatusCode, string(doc)
+	return in.call("POST", in.events(stream), "application/x-ndjson", body)
 }
 
 // events is where events go, to a stream with a query behind it.

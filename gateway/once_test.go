@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -15,24 +14,11 @@ import (
 // once sends a request with more headers, and returns its answer read.
 func (in *instance) once(query, body string, header ...string) (*http.Response, string) {
 	in.t.Helper()
-	req, err := http.NewRequestWithContext(in.t.Context(), "POST", fmt.Sprintf("http://%s/v1/streams/%s", in.addresses.http, query), strings.NewReader(body))
-	if err != nil {
-		in.t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/x-ndjson")
+	fields := []string{"Content-Type: application/x-ndjson"}
 	for i := 0; i < len(header); i += 2 {
-		req.Header.Set(header[i], header[i+1])
+		fields = append(fields, header[i]+": "+header[i+1])
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		in.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	doc, err := io.ReadAll(resp.Body)
-	if err != nil {
-		in.t.Fatal(err)
-	}
-	return resp, string(doc)
+	return in.do("POST", fmt.Sprintf("http://%s/v1/streams/%s", in.addresses.http, query), body, fields...)
 }
 
 // A07: the client closes its connection behind the last byte of the body, and sends the same again.

@@ -3,7 +3,6 @@ package gateway
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -234,28 +233,19 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	} {
 		d.call(in, c)
 	}
-	d.otherMethod(in.addresses.http, "POST", "/v1/streams/{stream}/events")
-	d.otherMethod(in.addresses.admin, "GET", "/v1/streams/{stream}")
+	d.otherMethod(in, in.addresses.http, "POST", "/v1/streams/{stream}/events")
+	d.otherMethod(in, in.addresses.admin, "GET", "/v1/streams/{stream}")
 	d.coversAll()
 }
 
 // otherMethod checks the answer to a method that a path has not, by what one that it has describes.
-func (d *apiDescription) otherMethod(at fmt.Stringer, known, path string) {
+func (d *apiDescription) otherMethod(in *instance, at fmt.Stringer, known, path string) {
 	d.t.Helper()
-	req, err := http.NewRequest("PATCH", fmt.Sprintf("http://%s%s", at, strings.ReplaceAll(path, "{stream}", "web")), nil)
-	if err != nil {
-		d.t.Fatal(err)
+	resp, body := in.do("PATCH", fmt.Sprintf("http://%s%s", at, strings.ReplaceAll(path, "{stream}", "web")), "")
+	if resp.StatusCode != 405 || resp.Header.Get("Allow") == "" {
+		d.t.Errorf("%s: %d %v", path, resp.StatusCode, resp.Header)
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != 405 || resp.Header.Get("Allow") == "" {
-		d.t.Errorf("%s: %d %v %v", path, resp.StatusCode, resp.Header, err)
-	}
-	d.check(known, path, resp, body)
+	d.check(known, path, resp, []byte(body))
 }
 
 // call makes a request and checks its answer.
@@ -266,27 +256,11 @@ func (d *apiDescription) call(in *instance, c call) {
 	if method == "POST" && strings.Contains(target, "/events") {
 		at = in.addresses.http
 	}
-	req, err := http.NewRequest(method, fmt.Sprintf("http://%s%s", at, target), strings.NewReader(c.body))
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	for _, f := range c.fields {
-		name, value, _ := strings.Cut(f, ": ")
-		req.Header.Set(name, value)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	resp, body := in.do(method, fmt.Sprintf("http://%s%s", at, target), c.body, c.fields...)
 	if resp.StatusCode != c.status {
 		d.t.Errorf("%s: %d %s, want %d", c.request, resp.StatusCode, body, c.status)
 	}
-	d.check(method, d.template(target), resp, body)
+	d.check(method, d.template(target), resp, []byte(body))
 }
 
 // template is the described path that a request's target has.

@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -15,24 +13,8 @@ import (
 // post sends a body with header fields, NAME: VALUE each, and returns status and answer.
 func (in *instance) postWith(path, body string, fields ...string) (int, string) {
 	in.t.Helper()
-	req, err := http.NewRequest("POST", "http://"+in.addresses.http.String()+path, strings.NewReader(body))
-	if err != nil {
-		in.t.Fatal(err)
-	}
-	for _, f := range fields {
-		name, value, _ := strings.Cut(f, ": ")
-		req.Header.Set(name, value)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		in.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		in.t.Fatal(err)
-	}
-	return resp.StatusCode, string(answer)
+	resp, doc := in.do("POST", "http://"+in.addresses.http.String()+path, body, fields...)
+	return resp.StatusCode, doc
 }
 
 // TestQ01ARefusedRequestMakesNoStream: neither one that counts towards the 32, nor a series.

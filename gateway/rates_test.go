@@ -3,7 +3,6 @@ package gateway
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -211,11 +210,7 @@ func TestRetryAfterIsTrue(t *testing.T) {
 	in := start(t, cfg)
 	defer in.end()
 	in.want(200, "accepted", "web", `"`+strings.Repeat("x", 990)+`"`)
-	resp, err := http.Post(fmt.Sprintf("http://%s/v1/streams/web/events", in.addresses.http), "application/x-ndjson", strings.NewReader(`"`+strings.Repeat("x", 500)+`"`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
+	resp, _ := in.do("POST", in.events("web"), `"`+strings.Repeat("x", 500)+`"`, "Content-Type: application/x-ndjson")
 	after, err := strconv.Atoi(resp.Header.Get("Retry-After"))
 	if resp.StatusCode != 429 || err != nil || after < 3 || after > 7 { // 500 bytes come in 5 s, of which some have passed
 		t.Errorf("%d, Retry-After %q", resp.StatusCode, resp.Header.Get("Retry-After"))
