@@ -3,10 +3,8 @@ package gateway
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/headgate-io/headgate/forward"
@@ -42,27 +40,9 @@ func (b *BackendConfig) problem(name string) error {
 	case b.Webhook != nil && name == LocalBackend:
 		return settings.At("webhook", fmt.Errorf("%q is always the embedded backend; give the webhook another name, and name it as the backend of a stream", LocalBackend))
 	case b.Webhook != nil:
-		err := webhook.CheckNodes(b.Webhook.Nodes)
-		if err == nil {
-			err = portsProblem(b.Webhook.Nodes)
-		}
-		return settings.At("webhook.nodes", err)
+		return settings.At("webhook.nodes", webhook.CheckNodes(b.Webhook.Nodes))
 	}
 	return fmt.Errorf("set jetstream or webhook")
-}
-
-// portsProblem refuses ports that there are not. The URLs are valid.
-func portsProblem(nodes []string) error {
-	for _, node := range nodes {
-		u, err := url.Parse(node)
-		if err != nil || u.Port() == "" {
-			continue
-		}
-		if port, err := strconv.ParseUint(u.Port(), 10, 16); err != nil || port == 0 {
-			return fmt.Errorf("node %q: the port must be 1 to 65535", u.Redacted())
-		}
-	}
-	return nil
 }
 
 // delivery is one stream's way to its backend.
@@ -79,8 +59,6 @@ type delivery struct {
 func (g *Gateway) bus(name, backend string) *bus {
 	if _, dead := deadLetterOf(name); dead {
 		backend = LocalBackend
-	} else if g.cfg.Backends[backend].Webhook != nil {
-		return nil
 	}
 	return g.stores.buses[backend]
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"strconv"
 )
 
 // node is one receiver.
@@ -57,6 +58,8 @@ func parseNode(raw string) (*node, error) {
 		return nil, fmt.Errorf("node %q: must be http://host[:port]/path or https://", u.Redacted())
 	case u.Fragment != "":
 		return nil, fmt.Errorf("node %q: a fragment is never sent", u.Redacted())
+	case u.Port() != "" && !isPort(u.Port()):
+		return nil, fmt.Errorf("node %q: the port must be 1 to 65535", u.Redacted())
 	}
 	n := &node{host: u.Host, target: u.RequestURI()}
 	port := u.Port()
@@ -74,6 +77,11 @@ func parseNode(raw string) (*node, error) {
 	}
 	n.name = u.String()
 	return n, nil
+}
+
+func isPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n > 0
 }
 
 // choose returns the node of a partition by rendezvous hashing (Thaler and Ravishankar, 1998): the one with the
