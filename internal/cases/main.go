@@ -41,7 +41,7 @@ func table(root string) ([]byte, error) {
 	for line := range strings.Lines(list) {
 		line = strings.TrimSpace(line)
 		if heading, ok := strings.CutPrefix(line, "## "); ok {
-			fmt.Fprintf(&page, "\n## %s\n\n| case | required | tests |\n|---|---|---|\n", heading)
+			fmt.Fprintf(&page, "\n## %s\n\n%s| case | required | tests |\n|---|---|---|\n", heading, remark(heading))
 			continue
 		}
 		id, required, ok := strings.Cut(line, " ")
@@ -51,6 +51,16 @@ func table(root string) ([]byte, error) {
 		fmt.Fprintf(&page, "| %s | %s | %s |\n", id, required, cell(found[id]))
 	}
 	return page.Bytes(), nil
+}
+
+// remark is the line behind a heading of the list that begins with >, if there is one.
+func remark(heading string) string {
+	_, rest, _ := strings.Cut(list, "## "+heading+"\n")
+	line, _, _ := strings.Cut(rest, "\n")
+	if text, ok := strings.CutPrefix(line, "> "); ok {
+		return text + "\n\n"
+	}
+	return ""
 }
 
 // cell lists tests by folder, each as often as it covers the case.
