@@ -3,6 +3,8 @@ package event
 import (
 	"fmt"
 	"testing"
+
+	"github.com/headgate-io/headgate/internal/race"
 )
 
 // purse grants so many bytes.
@@ -135,7 +137,7 @@ func TestBatchesGoRound(t *testing.T) {
 		}
 		b.Alloc(10)
 		b.Reset()
-	}); n > 10 { // a collection may empty the shelves, and the race detector does so at random
+	}); n > 1 && !race.Enabled { // a collection may empty the shelves
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/headgate-io/headgate/internal/race"
+
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/internal/budget"
 	"github.com/headgate-io/headgate/sdk/consume"
@@ -297,7 +299,7 @@ func TestAnotherTableIsAnotherFrame(t *testing.T) {
 }
 
 func TestForwardAllocatesNothingPerEvent(t *testing.T) {
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("pools forget under the race detector")
 	}
 	limit := budget.New(256 << 20)

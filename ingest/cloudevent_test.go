@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headgate-io/headgate/internal/race"
+
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/ingest/cloudevents"
 )
@@ -191,7 +193,7 @@ func TestCloudEventsDoNotAllocatePerEvent(t *testing.T) {
 		if problem := decode(b, p); problem != nil || len(b.Events) != 500 || b.Counts().Rejected != 0 {
 			t.Fatalf("%v, %d events, %v", problem, len(b.Events), b.Errors)
 		}
-	}); n > 10 { // the race detector makes pools forget
+	}); n > 2 && !race.Enabled {
 		t.Errorf("%.0f allocations for 500 events", n)
 	}
 }

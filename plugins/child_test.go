@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/headgate-io/headgate/internal/race"
 )
 
 // apartHostOf is a host whose modules are compiled by another process: this binary, see TestMain.
@@ -72,7 +74,7 @@ func TestL19F64CompileBombs(t *testing.T) {
 	wasm := bomb(20)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if raceDetector && tt.code == codeCompileMemory {
+			if race.Enabled && tt.code == codeCompileMemory {
 				t.Skip("a compiler with the race detector in it needs more memory than that to start")
 			}
 			h := apartHostOf(t, Config{Instances: 1, CacheDir: t.TempDir()})

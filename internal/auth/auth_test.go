@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headgate-io/headgate/internal/race"
+
 	"github.com/headgate-io/headgate/event"
 )
 
@@ -106,7 +108,7 @@ func TestReplace(t *testing.T) {
 }
 
 func TestSenderAllocatesNothing(t *testing.T) {
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	all := tokens(t)

@@ -33,6 +33,7 @@ var allowed = map[string][]string{
 	"internal/compress":  {},
 	"internal/plainfile": {},
 	"internal/problem":   {"event"},
+	"internal/race":      {},
 	"internal/rate":      {},
 	"internal/jsonscan":  {"event"},
 	"internal/natsd":     {"internal/wholefile"},

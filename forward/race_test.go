@@ -1,6 +1,0 @@
-//go:build race
-
-package forward
-
-// raceDetector makes sync.Pool forget on purpose, so that allocations say nothing.
-const raceDetector = true
