@@ -9,12 +9,25 @@ import (
 )
 
 func newPluginDeactivateCommand(at *address) *cobra.Command {
-	var stream string
-	cmd := &cobra.Command{
+	return removeFromChain(at, &cobra.Command{
 		Use:   "deactivate --stream NAME PLUGIN",
 		Short: "Take a plugin out of a stream's chain",
 		Args:  cobra.ExactArgs(1),
-	}
+	})
+}
+
+func newPluginResetCommand(at *address) *cobra.Command {
+	return removeFromChain(at, &cobra.Command{
+		Use:   "reset --stream NAME",
+		Short: "Give a stream the plugins of its definition again, such as the configuration file's",
+		Args:  cobra.NoArgs,
+	})
+}
+
+// removeFromChain makes cmd one that removes the activation of the plugin it names, or all when it names none, and prints
+// the chain that is then in force.
+func removeFromChain(at *address, cmd *cobra.Command) *cobra.Command {
+	var stream string
 	streamFlag(cmd, &stream)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := requireStream(stream); err != nil {
@@ -24,8 +37,11 @@ func newPluginDeactivateCommand(at *address) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		c := call{method: http.MethodDelete, path: chainPath(stream)}
+		for _, plugin := range args {
+			c.path += "/" + url.PathEscape(plugin)
+		}
 		var now chain
-		c := call{method: http.MethodDelete, path: chainPath(stream) + "/" + url.PathEscape(args[0])}
 		if _, err := to.do(cmd.Context(), c, &now); err != nil {
 			return err
 		}

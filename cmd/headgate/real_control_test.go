@@ -1,8 +1,6 @@
 package main
 
 import (
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,14 +59,6 @@ func TestF22ControlStoreDeleted(t *testing.T) {
 // get reads a page of the admin API.
 func (p *process) get(path string) string {
 	p.t.Helper()
-	resp, err := http.Get(p.admin + path)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return string(body)
+	_, body := p.ask("GET", p.admin+path, "", "")
+	return body
 }

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,13 +55,7 @@ func TestM09ADamagedBlockIsNeverPresentedAsWhole(t *testing.T) {
 	if page := p.get("/metrics"); !strings.Contains(page, `headgate_stored_messages_lost{stream="w"} 1`) {
 		t.Error("no series says so")
 	}
-	resp, err := http.Get(p.admin + "/readyz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	ready, _ := io.ReadAll(resp.Body)
-	if resp.StatusCode != 200 || !strings.Contains(string(ready), "w up to 1") {
-		t.Errorf("%d %s", resp.StatusCode, ready)
+	if status, ready := p.ask("GET", p.admin+"/readyz", "", ""); status != 200 || !strings.Contains(ready, "w up to 1") {
+		t.Errorf("%d %s", status, ready)
 	}
 }

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -129,36 +126,14 @@ func (p *process) suffer(a hostile) string {
 // lines sends events that are no JSON.
 func (p *process) lines(stream, body string) (int, string) {
 	p.t.Helper()
-	resp, err := http.Post(p.http+"/v1/streams/"+stream+"/events", "text/plain", strings.NewReader(body))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return resp.StatusCode, string(answer)
+	return p.ask("POST", p.http+"/v1/streams/"+stream+"/events", "text/plain", body)
 }
 
 // steer calls the admin API.
 func (p *process) steer(method, path string, body []byte) (int, string) {
 	p.t.Helper()
-	req, err := http.NewRequest(method, p.admin+path, bytes.NewReader(body))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", map[string]string{"POST": "application/json", "PUT": "application/wasm"}[method])
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return resp.StatusCode, string(answer)
+	mediaType := map[string]string{"POST": "application/json", "PUT": "application/wasm"}[method]
+	return p.ask(method, p.admin+path, mediaType, string(body))
 }
 
 // resetPeak makes peak start anew from what is resident now.

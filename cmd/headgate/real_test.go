@@ -164,7 +164,18 @@ func (p *process) headgate(code int, args ...string) (stdout, stderr string) {
 // post sends a body of NDJSON and returns status and answer.
 func (p *process) post(stream, body string, query ...string) (int, string) {
 	p.t.Helper()
-	resp, err := http.Post(p.http+"/v1/streams/"+stream+"/events?"+strings.Join(query, "&"), "application/x-ndjson", strings.NewReader(body))
+	return p.ask("POST", p.http+"/v1/streams/"+stream+"/events?"+strings.Join(query, "&"), "application/x-ndjson", body)
+}
+
+// ask makes a request and returns status and answer.
+func (p *process) ask(method, url, mediaType, body string) (int, string) {
+	p.t.Helper()
+	req, err := http.NewRequest(method, url, strings.NewReader(body))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", mediaType)
+	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		p.t.Fatal(err)
 	}
