@@ -13,13 +13,22 @@ type Code string
 type Problem struct {
 	Code   Code
 	Detail string // one sentence that says what to do
-	// Stored says what is known of the request's events: "no" (the zero value means no), "unknown", "durable".
-	Stored string
+	Stored Stored // what is known of the request's events
 	// Scope, Limit and Observed describe a limit that was exceeded: Scope is body, inflated, event, count, memory or lanes.
 	Scope           string
 	Limit, Observed int64
 	RetryAfter      time.Duration // it can work by then; 0: not known
 }
+
+// Stored is what is known of the events of a request that failed.
+type Stored string
+
+// What can be known. The zero value means no.
+const (
+	StoredNo      Stored = "no"
+	StoredUnknown Stored = "unknown" // sending again may store them twice
+	StoredDurable Stored = "durable" // they are safe, and must not be sent again
+)
 
 // Error returns code and detail.
 func (p *Problem) Error() string { return string(p.Code) + ": " + p.Detail }

@@ -83,7 +83,7 @@ func (f *Forwarder) admit(ctx context.Context, r *Receipt, g *grouping) error {
 		return nil
 	}
 	if r.used { // these are stale events; the others of the batch are on their way
-		p.Stored = "unknown"
+		p.Stored = event.StoredUnknown
 	}
 	return p
 }

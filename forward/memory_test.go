@@ -163,7 +163,7 @@ func waitDelivered(t *testing.T, r *Receipt) {
 	}
 }
 
-func wantCode(t *testing.T, err error, code event.Code, stored string) {
+func wantCode(t *testing.T, err error, code event.Code, stored event.Stored) {
 	t.Helper()
 	p, ok := err.(*event.Problem)
 	if !ok || p.Code != code || p.Stored != stored {

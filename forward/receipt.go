@@ -70,7 +70,7 @@ func (r *Receipt) Wait(ctx context.Context, level event.Level) error {
 	case closed(safe): // ctx ended first
 		return notDelivered("the backend did not confirm in time")
 	}
-	return &event.Problem{Code: event.AckTimeout, Stored: "unknown",
+	return &event.Problem{Code: event.AckTimeout, Stored: event.StoredUnknown,
 		Detail: "the events were not confirmed in time; send the request again: events that have ids, with the same ones"}
 }
 
@@ -85,7 +85,7 @@ func closed(ch <-chan struct{}) bool {
 
 // notDelivered is the outcome of a request that asked for delivered and got durable.
 func notDelivered(why string) *event.Problem {
-	return &event.Problem{Code: event.AckTimeout, Stored: "durable",
+	return &event.Problem{Code: event.AckTimeout, Stored: event.StoredDurable,
 		Detail: why + "; the events are safe and will be delivered: do not send them again"}
 }
 
@@ -131,14 +131,14 @@ func (r *Receipt) outcome(level event.Level) error {
 	defer r.mu.Unlock()
 	switch {
 	case r.stopped:
-		return &event.Problem{Code: event.Draining, Stored: "unknown",
+		return &event.Problem{Code: event.Draining, Stored: event.StoredUnknown,
 			Detail: "the gateway stopped before the backend confirmed; send the request again: events that have ids, with the same ones"}
 	case r.postponed && level > event.Durable:
 		return notDelivered("the backend takes nothing at the moment")
 	case r.full && r.unsafe.left == 0 && r.pending.left > 0 && level > event.Durable:
 		return notDelivered("the backend has no room at the moment")
 	case r.full && r.unsafe.left > 0:
-		return &event.Problem{Code: event.BackendFull, Stored: "unknown",
+		return &event.Problem{Code: event.BackendFull, Stored: event.StoredUnknown,
 			Detail: "the backend has no room for these events, which are stored once it has; send the request again later with the same ids"}
 	}
 	return nil

@@ -83,7 +83,7 @@ func sourceOf(e *event.Event) []byte {
 func twin(b *event.Batch, r *window.Ref) error {
 	fate, whole := r.Of.Fate(r.First)
 	switch {
-	case whole != nil && whole.Stored == "unknown":
+	case whole != nil && whole.Stored == event.StoredUnknown:
 		return whole
 	case whole != nil:
 		notTried(b, r, whole.Code, "its request was refused: "+whole.Detail)

@@ -55,7 +55,7 @@ func (p *passage) settle(untaken []int32, err error) {
 	switch {
 	case !failed:
 		claim.Taken()
-	case problem.Stored != "unknown":
+	case problem.Stored != event.StoredUnknown:
 		claim.Settle(nil, problem, time.Now())
 		return
 	default: // the others are on their way
@@ -91,7 +91,7 @@ func (p *passage) wait(ctx context.Context, level event.Level) error {
 	err := p.receipt.Wait(ctx, level)
 	for i := range p.twins {
 		if err == nil && p.twins[i].Of.Wait(ctx, level) != nil {
-			err = &event.Problem{Code: event.AckTimeout, Stored: "unknown",
+			err = &event.Problem{Code: event.AckTimeout, Stored: event.StoredUnknown,
 				Detail: "another request with some of these ids was not acknowledged in time; send the request again: events that have ids, with the same ones"}
 		}
 	}

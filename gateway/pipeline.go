@@ -53,7 +53,7 @@ func (s *stream) carry(ctx context.Context, b *event.Batch, p *passage) (lost bo
 // isUnknown tells that err leaves open what is stored.
 func isUnknown(err error) bool {
 	p, ok := errors.AsType[*event.Problem](err)
-	return ok && p.Stored == "unknown"
+	return ok && p.Stored == event.StoredUnknown
 }
 
 func strictRefusal() *event.Problem {

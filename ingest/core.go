@@ -230,7 +230,7 @@ func (c *core) notAccepted(err error) *event.Problem {
 		return problem
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		problem = event.Problemf(event.AckTimeout, "not acknowledged in time; sending again may store events twice")
-		problem.Stored = "unknown"
+		problem.Stored = event.StoredUnknown
 		return problem
 	}
 	return c.problem(err)

@@ -169,7 +169,7 @@ func (p *plan) notOnce(standing int) *refusal {
 func (c *core) again(r *request, p *plan, said window.Answer, err error) (a answer) {
 	if err != nil {
 		problem := event.Problemf(event.AckTimeout, "the first request with this Idempotency-Key is still not acknowledged; send it again")
-		problem.Stored = "unknown"
+		problem.Stored = event.StoredUnknown
 		return c.refused(&refusal{Problem: problem, Stream: p.counters.name}, p.who)
 	}
 	if p.who.request == "" {

@@ -98,7 +98,7 @@ func (c *core) refused(no *refusal, who identity) (a answer) {
 	c.metrics.stream(no.Stream).refused(no.Problem.Code, 1)
 	a.mediaType = problem.MediaType
 	a.status, _, a.doc = problem.Render(no.Problem, who.request)
-	a.unknown, a.safe = no.Problem.Stored == "unknown", no.Problem.Stored == "durable"
+	a.unknown, a.safe = no.Problem.Stored == event.StoredUnknown, no.Problem.Stored == event.StoredDurable
 	a.add(no.Name, no.Value)
 	a.retry = no.Problem.RetryAfter
 	a.finish(who)

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/headgate-io/headgate/event"
 )
 
 // outcome is what one failed attempt means.
@@ -26,7 +28,7 @@ func judge(err error, now time.Time) outcome {
 		op, isOp := errors.AsType[*net.OpError](err)
 		return outcome{retry: true, unknown: !isOp || op.Op != "dial"}
 	}
-	o := outcome{after: retryAfter(refused.header, now), durable: refused.doc.Stored == "durable"}
+	o := outcome{after: retryAfter(refused.header, now), durable: refused.doc.Stored == event.StoredDurable}
 	described := refused.doc.Code != ""
 	switch {
 	case described && refused.doc.Retryable:
@@ -35,7 +37,7 @@ func judge(err error, now time.Time) outcome {
 		refused.status == http.StatusTooManyRequests, refused.status >= 500:
 		o.retry = !described
 	}
-	o.unknown = refused.doc.Stored == "unknown" || refused.status >= 500 && refused.doc.Stored == ""
+	o.unknown = refused.doc.Stored == event.StoredUnknown || refused.status >= 500 && refused.doc.Stored == ""
 	return o
 }
 

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/headgate-io/headgate/event"
 )
 
 func TestJudge(t *testing.T) {
@@ -18,7 +20,7 @@ func TestJudge(t *testing.T) {
 		}
 		return e
 	}
-	described := func(status int, retryable bool, stored string) *refusedError {
+	described := func(status int, retryable bool, stored event.Stored) *refusedError {
 		e := &refusedError{status: status, header: http.Header{}}
 		e.doc.Code, e.doc.Retryable, e.doc.Stored = "c", retryable, stored
 		return e

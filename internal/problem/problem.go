@@ -32,17 +32,17 @@ func Codes() map[event.Code]Kind {
 
 // Document is the JSON of a problem. An answer with more members embeds it.
 type Document struct {
-	Type      string     `json:"type"`
-	Title     string     `json:"title"`
-	Status    int        `json:"status"`
-	Code      event.Code `json:"code"`
-	Detail    string     `json:"detail"`
-	Retryable bool       `json:"retryable"` // the same request can succeed later, and nothing of it is safe yet
-	RequestID string     `json:"request_id,omitempty"`
-	Stored    string     `json:"stored,omitempty"`
-	Scope     string     `json:"scope,omitempty"`
-	Limit     int64      `json:"limit,omitempty"`
-	Observed  int64      `json:"observed,omitempty"`
+	Type      string       `json:"type"`
+	Title     string       `json:"title"`
+	Status    int          `json:"status"`
+	Code      event.Code   `json:"code"`
+	Detail    string       `json:"detail"`
+	Retryable bool         `json:"retryable"` // the same request can succeed later, and nothing of it is safe yet
+	RequestID string       `json:"request_id,omitempty"`
+	Stored    event.Stored `json:"stored,omitempty"`
+	Scope     string       `json:"scope,omitempty"`
+	Limit     int64        `json:"limit,omitempty"`
+	Observed  int64        `json:"observed,omitempty"`
 }
 
 // MediaType is the Content-Type of a problem.
@@ -57,11 +57,11 @@ func Describe(p *event.Problem, requestID string) Document {
 	}
 	stored := p.Stored
 	if stored == "" && kind.Status == 503 {
-		stored = "no"
+		stored = event.StoredNo
 	}
 	return Document{
 		Type: "about:blank", Title: title(kind.Status), Status: kind.Status, Code: p.Code, Detail: p.Detail,
-		Retryable: kind.Retryable && stored != "durable", RequestID: requestID,
+		Retryable: kind.Retryable && stored != event.StoredDurable, RequestID: requestID,
 		Stored: stored, Scope: p.Scope, Limit: p.Limit, Observed: p.Observed,
 	}
 }

@@ -57,7 +57,7 @@ func TestRender(t *testing.T) {
 		if err := json.Unmarshal(doc, &got); err != nil {
 			t.Fatal(err)
 		}
-		if status != c.status || retryable != c.retryable || got.Status != status || got.Stored != c.stored || got.RequestID != "r1" {
+		if status != c.status || retryable != c.retryable || got.Status != status || got.Stored != event.Stored(c.stored) || got.RequestID != "r1" {
 			t.Errorf("%v: got %d, retryable %v, %s", c.problem.Code, status, retryable, doc)
 		}
 	}
