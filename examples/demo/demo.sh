@@ -31,7 +31,19 @@ listen() { sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p" "$data/run.json"; }
 HEADGATE_URL=http://$(listen http)
 HEADGATE_ADMIN_URL=http://$(listen admin)
 export HEADGATE_URL HEADGATE_ADMIN_URL
-show() { echo "\$ headgate $*"; ./bin/headgate "$@"; echo; }
+# show prints a command as it can be typed, and runs it.
+show() {
+	line="\$ headgate"
+	for arg; do
+		case $arg in
+		*[!A-Za-z0-9_./:=-]*) line="$line '$arg'" ;;
+		*) line="$line $arg" ;;
+		esac
+	done
+	echo "$line"
+	./bin/headgate "$@"
+	echo
+}
 
 show plugin push accesslog examples/plugins/accesslog/accesslog.wasm
 show plugin activate --stream demo accesslog --config '{"drop_status_from":500}'
