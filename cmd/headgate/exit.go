@@ -53,8 +53,11 @@ func markWork(cmd *cobra.Command) {
 	}
 }
 
-// exitCode takes what the gateway finds wrong with settings and parameters for bad usage, too.
+// exitCode takes what the gateway finds wrong with settings and parameters for bad usage, too, whether we ask it or are it.
 func exitCode(err error) int {
+	if p, ok := errors.AsType[*event.Problem](err); ok && p.Code == event.BadConfiguration {
+		return exitUsage
+	}
 	if refused, ok := errors.AsType[*refusedError](err); ok {
 		switch refused.doc.Code {
 		case event.BadConfiguration, event.BadParameter, event.BadStreamName:

@@ -84,5 +84,5 @@ func TestExternalNATSCredentials(t *testing.T) {
 			t.Errorf("exit %d\n%s", code, p.log)
 		}
 	}
-	refuses(t, "--set", fmt.Sprintf("backends={bus: {jetstream: {url: %q}}}", server.url()))
+	refuses(t, 1, "--set", fmt.Sprintf("backends={bus: {jetstream: {url: %q}}}", server.url()))
 }

@@ -175,8 +175,8 @@ func checkSpread(t *testing.T, server *natsServer) {
 	}
 }
 
-// refuses runs a gateway that must not start, and returns what it says.
-func refuses(t *testing.T, args ...string) string {
+// refuses runs a gateway that must not start but end with code, and returns what it says.
+func refuses(t *testing.T, code int, args ...string) string {
 	t.Helper()
 	b, err := product()
 	if err != nil {
@@ -184,15 +184,15 @@ func refuses(t *testing.T, args ...string) string {
 	}
 	cmd := exec.Command(b.headgate, append([]string{"serve", "--data", t.TempDir(), "--set", "http.listen=127.0.0.1:0", "--set", "admin.listen=127.0.0.1:0"}, args...)...)
 	out, err := cmd.CombinedOutput()
-	if err == nil || cmd.ProcessState.ExitCode() <= 0 {
-		t.Errorf("it ended with %v", err)
+	if got := cmd.ProcessState.ExitCode(); got != code {
+		t.Errorf("it ended with %v, want exit %d", err, code)
 	}
 	return string(out)
 }
 
 func TestExternalNATSAwayAtStart(t *testing.T) {
 	server := newNATS(t, "")
-	out := refuses(t, "--set", fmt.Sprintf("backends={bus: {jetstream: {url: %q}}}", "nats://user:secret@"+server.addr))
+	out := refuses(t, 1, "--set", fmt.Sprintf("backends={bus: {jetstream: {url: %q}}}", "nats://user:secret@"+server.addr))
 	if !strings.Contains(out, "backends.bus: connect to nats://user:xxxxx@"+server.addr) || strings.Contains(out, "secret") {
 		t.Errorf("the URL is not named, or with its password:\n%s", out)
 	}
@@ -203,7 +203,7 @@ func TestExternalNATSLargestEvent(t *testing.T) {
 	server := newNATS(t, "")
 	server.start()
 	bus := []string{"--set", fmt.Sprintf("backends={bus: {jetstream: {url: %q}}}", server.url())}
-	out := refuses(t, append(bus, "--set", "streams={s: {backend: bus}}")...)
+	out := refuses(t, 2, append(bus, "--set", "streams={s: {backend: bus}}")...)
 	if !strings.Contains(out, "limits.event") || !strings.Contains(out, "960KiB") || !strings.Contains(out, server.url()) {
 		t.Errorf("%s", out)
 	}
@@ -214,5 +214,8 @@ func TestExternalNATSLargestEvent(t *testing.T) {
 	}
 	if rows := p.tail("s"); len(rows) != 1 || rows[0].Data != big {
 		t.Errorf("%d rows", len(rows))
+	}
+	if code := p.terminate(); code != 0 || strings.Contains(p.log.String(), "backend is away") {
+		t.Errorf("a stop ends with %d and this log:\n%s", code, p.log)
 	}
 }

@@ -126,7 +126,11 @@ func dial(ctx context.Context, a Address, name string, creds nats.Option, log *s
 		nc, err := nats.Connect(a.URL, creds, nats.Name("headgate-"+name), nats.Timeout(connectWait),
 			nats.MaxReconnects(-1), nats.CustomReconnectDelay(reconnectPause), nats.ReconnectBufSize(-1),
 			nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(2), nats.IgnoreAuthErrorAbort(),
-			nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { log.Warn("backend is away; connecting again for ever", "error", err) }),
+			nats.DisconnectErrHandler(func(nc *nats.Conn, err error) {
+				if !nc.IsClosed() { // by ourselves
+					log.Warn("backend is away; connecting again for ever", "error", err)
+				}
+			}),
 			nats.ReconnectHandler(func(nc *nats.Conn) { log.Info("backend is back", "at", nc.ConnectedUrlRedacted()) }),
 			nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { log.Warn("nats connection", "error", err) }))
 		if err == nil {
