@@ -3,6 +3,7 @@ module github.com/headgate-io/headgate
 go 1.26.0
 
 require (
+	aead.dev/minisign v0.3.0
 	github.com/agnivade/levenshtein v1.2.2
 	github.com/dchest/siphash v1.2.3
 	github.com/go-viper/mapstructure/v2 v2.5.0

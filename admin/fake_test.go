@@ -22,18 +22,19 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fake is a gateway in memory that implements all of Deps.
 type fake struct {
-	mu      sync.Mutex
-	health  []Dependency
-	streams map[string]Definition
-	chains  map[string][]Activation
-	plugins map[string]Plugin
-	verdict []Check       // of the next upload
-	inside  chan struct{} // not nil: Upload announces itself there and waits for release
-	release chan struct{}
-	rows    func(ctx context.Context, q Query, visit func([]Row) error) error // ReadRows
-	runs    func(ctx context.Context, q Query, visit func(StoredRun) error) error
-	err     error      // what Streams returns
-	order   PurgeOrder // the last one
+	mu        sync.Mutex
+	health    []Dependency
+	streams   map[string]Definition
+	chains    map[string][]Activation
+	plugins   map[string]Plugin
+	verdict   []Check       // of the next upload
+	signature string        // of the last upload
+	inside    chan struct{} // not nil: Upload announces itself there and waits for release
+	release   chan struct{}
+	rows      func(ctx context.Context, q Query, visit func([]Row) error) error // ReadRows
+	runs      func(ctx context.Context, q Query, visit func(StoredRun) error) error
+	err       error      // what Streams returns
+	order     PurgeOrder // the last one
 }
 
 func newFake() *fake {
@@ -147,7 +148,7 @@ func (f *fake) Plugin(_ context.Context, name string) (Plugin, error) {
 	return p, nil
 }
 
-func (f *fake) Upload(_ context.Context, name string, wasm []byte) (Version, bool, error) {
+func (f *fake) Upload(_ context.Context, name string, wasm, signature []byte) (Version, bool, error) {
 	if f.inside != nil {
 		f.inside <- struct{}{}
 		<-f.release
@@ -158,6 +159,7 @@ func (f *fake) Upload(_ context.Context, name string, wasm []byte) (Version, boo
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	v := Version{Name: name, Digest: "sha256:cccccccc33333333", Size: int64(len(wasm)), Checks: f.verdict}
+	f.signature = string(signature)
 	p, ok := f.plugins[name]
 	if passed(v) == nil && !ok {
 		f.plugins[name] = Plugin{Name: name, Versions: append(p.Versions, v)}

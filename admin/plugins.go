@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"encoding/base64"
 	"net/http"
 	"strings"
 	"time"
@@ -16,8 +17,9 @@ type Plugins interface {
 	Plugins(ctx context.Context) ([]Plugin, error)
 	Plugin(ctx context.Context, name string) (Plugin, error)
 	// Upload admits a module as the newest version of name. When a check fails the error is nil, the version
-	// has the checks, and nothing is stored. created is false when exactly this version was there already.
-	Upload(ctx context.Context, name string, wasm []byte) (v Version, created bool, err error)
+	// has the checks, and nothing is stored. created is false when exactly this version was there already. The signature
+	// is the text of a minisign signature, nil for none.
+	Upload(ctx context.Context, name string, wasm, signature []byte) (v Version, created bool, err error)
 	// DeletePlugin removes one version, or all with digest "".
 	DeletePlugin(ctx context.Context, name, digest string) error
 }
@@ -87,7 +89,11 @@ func (s *Server) upload(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	v, created, err := s.deps.Plugins.Upload(r.Context(), name, wasm)
+	signature, err := signatureOf(r.Header)
+	if err != nil {
+		return err
+	}
+	v, created, err := s.deps.Plugins.Upload(r.Context(), name, wasm, signature)
 	if err != nil {
 		return err
 	}
@@ -99,6 +105,17 @@ func (s *Server) upload(w http.ResponseWriter, r *http.Request) error {
 		return reply(w, http.StatusCreated, v)
 	}
 	return reply(w, http.StatusOK, v)
+}
+
+// signatureHeader has the minisign signature of an upload: its file in base64, because a header has no lines.
+const signatureHeader = "Headgate-Signature"
+
+func signatureOf(h http.Header) ([]byte, error) {
+	text, err := base64.StdEncoding.DecodeString(h.Get(signatureHeader))
+	if err != nil || len(h.Values(signatureHeader)) > 1 {
+		return nil, event.Problemf(event.BadParameter, "%s takes the file that minisign made, in base64, once: $(base64 -w0 FILE.minisig)", signatureHeader)
+	}
+	return text, nil
 }
 
 // validName follows the rule for names of streams.

@@ -21,6 +21,22 @@ func TestUpload(t *testing.T) {
 	}
 }
 
+func TestUploadWithASignature(t *testing.T) {
+	b := start(t)
+	upload := func(headers ...string) got {
+		return b.ask("PUT", "/v1/plugins/fresh", "module", append([]string{"Content-Type", "application/wasm"}, headers...)...)
+	}
+	upload("Headgate-Signature", "bGluZSAxCmxpbmUgMgo=").expect(t, 201)
+	if b.signature != "line 1\nline 2\n" {
+		t.Errorf("%q", b.signature)
+	}
+	upload().expect(t, 200)
+	if b.signature != "" {
+		t.Errorf("%q", b.signature)
+	}
+	upload("Headgate-Signature", "untrusted comment: no base64").expect(t, 400, "bad_parameter", "base64 -w0")
+}
+
 // C07: nothing is inflated here. The bodies of C01 and C04 are refused by their header, or are modules like any other.
 func TestC07CodedUploadsAreRefused(t *testing.T) {
 	b := start(t, func(c *Config) { c.UploadBytes = 1 << 20 })

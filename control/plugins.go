@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -27,6 +28,8 @@ type Version struct {
 	Size    int             `json:"size"`   // bytes
 	Created time.Time       `json:"created"`
 	Report  json.RawMessage `json:"report,omitempty"` // of its admission
+
+	Signature []byte `json:"signature,omitempty"` // as it was uploaded
 }
 
 // Plugins are the plugins by name, and their modules by digest.
@@ -86,8 +89,9 @@ func (p *Plugins) List(ctx context.Context) ([]Plugin, error) {
 	return all, nil
 }
 
-// Add stores a module as the newest version of the plugin called name, with v's Created and Report, and returns it
-// complete. A version that is there already stays as it is, in its place, and added is false.
+// Add stores a module as the newest version of the plugin called name, with v's Created, Report and Signature, and
+// returns it complete. A version that is there already stays as it is, in its place, and added is false; a signature that
+// comes with it takes the place of the one it had, and with it the report.
 func (p *Plugins) Add(ctx context.Context, name string, module []byte, v Version) (stored Version, added bool, err error) {
 	if err := p.docs.check(name); err != nil {
 		return Version{}, false, err
@@ -102,20 +106,28 @@ func (p *Plugins) Add(ctx context.Context, name string, module []byte, v Version
 		return Version{}, false, err
 	}
 	for {
+		isNew := true
 		plugin, revision, err := p.read(ctx, name)
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return Version{}, false, err
 		}
 		if i := slices.IndexFunc(plugin.Versions, func(old Version) bool { return old.Digest == v.Digest }); i >= 0 {
-			return plugin.Versions[i], false, nil
+			old := &plugin.Versions[i]
+			if len(v.Signature) == 0 || bytes.Equal(v.Signature, old.Signature) {
+				return *old, false, nil
+			}
+			v.Created = old.Created
+			*old, isNew = v, false
+		} else {
+			plugin.Versions = append(plugin.Versions, v)
 		}
-		doc, err := json.Marshal(append(plugin.Versions, v))
+		doc, err := json.Marshal(plugin.Versions)
 		if err != nil {
 			return Version{}, false, fmt.Errorf("report of plugin %q: %w", name, err)
 		}
 		_, err = p.docs.Write(ctx, name, doc, revision)
 		if err == nil {
-			return v, true, nil
+			return v, isNew, nil
 		}
 		if !errors.Is(err, ErrRevision) {
 			return Version{}, false, err

@@ -155,3 +155,20 @@ func TestPluginsAreBounded(t *testing.T) {
 		t.Errorf("largest module: %d bytes, %v", len(got), err)
 	}
 }
+
+// A signature that comes later is taken over; none leaves the one that is there.
+func TestASignatureIsTakenOver(t *testing.T) {
+	store, _ := open(t, t.TempDir())
+	add(t, store, "p", module(1, 100))
+	add(t, store, "p", module(2, 100))
+	for _, c := range []struct{ given, want string }{{"", ""}, {"one", "one"}, {"", "one"}, {"two", "two"}} {
+		v, added, err := store.Plugins.Add(t.Context(), "p", module(1, 100), control.Version{Created: created.Add(time.Hour), Report: json.RawMessage(`{"abi":2}`), Signature: []byte(c.given)})
+		if err != nil || added || string(v.Signature) != c.want || !v.Created.Equal(created) {
+			t.Errorf("%q: %+v, added %v, %v", c.given, v, added, err)
+		}
+	}
+	p, err := store.Plugins.Read(t.Context(), "p")
+	if err != nil || len(p.Versions) != 2 || string(p.Versions[0].Signature) != "two" || string(p.Versions[0].Report) != `{"abi":2}` || p.Versions[1].Signature != nil {
+		t.Errorf("%+v, %v", p, err)
+	}
+}

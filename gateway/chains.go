@@ -182,7 +182,8 @@ func (g *Gateway) loadStep(ctx context.Context, a *activation) (plugins.Step, er
 	if a.Digest == "" {
 		a.Digest = p.Versions[len(p.Versions)-1].Digest
 	}
-	if !slices.ContainsFunc(p.Versions, func(v control.Version) bool { return v.Digest == a.Digest }) {
+	at := slices.IndexFunc(p.Versions, func(v control.Version) bool { return v.Digest == a.Digest })
+	if at < 0 {
 		return plugins.Step{}, event.Problemf(event.UnknownPlugin, "plugin %s has no version %s", a.Plugin, a.Digest)
 	}
 	policy, err := parseOnError(a.OnError)
@@ -192,6 +193,9 @@ func (g *Gateway) loadStep(ctx context.Context, a *activation) (plugins.Step, er
 	wasm, err := g.store.Plugins.Module(ctx, a.Digest)
 	if err != nil {
 		return plugins.Step{}, asProblem("read the module", err)
+	}
+	if err := g.host.Trusted(wasm, p.Versions[at].Signature); err != nil {
+		return plugins.Step{}, asProblem("load plugin "+a.Plugin, err)
 	}
 	module, err := g.host.Load(ctx, wasm)
 	if err != nil {

@@ -62,6 +62,9 @@ type AdminConfig struct {
 type PluginsConfig struct {
 	Memory   settings.Bytes    `json:"memory"`   // of one instance
 	Deadline settings.Duration `json:"deadline"` // of a call for at most 256 events
+
+	TrustedKeys      []string `json:"trusted_keys"`      // public keys of minisign, or file:PATH
+	RequireSignature bool     `json:"require_signature"` // nothing runs that none of them has signed
 }
 
 // IdempotencyConfig bounds what is remembered of requests with an Idempotency-Key.
@@ -161,6 +164,8 @@ func (c *Config) Validate() error {
 	add("plugins.memory", mustBe(c.Plugins.Memory >= 1<<20 && c.Plugins.Memory <= 256<<20, "must be 1MiB to 256MiB, got %s", c.Plugins.Memory))
 	deadline := time.Duration(c.Plugins.Deadline)
 	add("plugins.deadline", mustBe(deadline >= time.Millisecond && deadline <= 10*time.Second, "must be 1ms to 10s, got %s", deadline))
+	_, err := c.Plugins.trust()
+	add("plugins", err)
 	add("log.level", oneOf(c.Log.Level, "debug", "info", "warn", "error"))
 	add("log.format", oneOf(c.Log.Format, "", "text", "json"))
 	add("http.tls", c.HTTP.TLS.problem())
@@ -186,7 +191,7 @@ func (c *Config) Validate() error {
 	for name, b := range c.Backends {
 		add("backends."+name+".jetstream.max_bytes", c.roomIn(name, b.JetStream))
 	}
-	_, err := c.openTokens()
+	_, err = c.openTokens()
 	add("auth.tokens", err)
 	add("rates", c.rateProblem())
 	return errors.Join(append(all, c.contradictions())...)

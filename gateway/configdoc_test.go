@@ -90,7 +90,7 @@ func leaves(path string, v reflect.Value, into map[string]string) {
 
 // defaultOf is how a default is written: zero that means "none" is not.
 func defaultOf(path string, v reflect.Value) string {
-	zeroSaid := []string{"http.max_requests_per_connection", "streams.*.rate.keys", "streams.*.key.required", "streams.*.id.none"}
+	zeroSaid := []string{"http.max_requests_per_connection", "streams.*.rate.keys", "streams.*.key.required", "streams.*.id.none", "plugins.require_signature"}
 	if v.Kind() == reflect.Interface || v.IsZero() && !slices.Contains(zeroSaid, path) {
 		return ""
 	}

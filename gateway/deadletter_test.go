@@ -20,7 +20,7 @@ func (in *instance) scriptedPlugin(stream string, names ...string) {
 		in.t.Fatal(err)
 	}
 	for _, name := range names {
-		v, _, err := in.Upload(in.t.Context(), name, wasm)
+		v, _, err := in.Upload(in.t.Context(), name, wasm, nil)
 		if err != nil {
 			in.t.Fatal(err)
 		}

@@ -226,7 +226,7 @@ func TestUnknownPluginsAreRefused(t *testing.T) {
 	defer in.end()
 	_, err := in.Activate(t.Context(), "web", admin.Activation{Plugin: "nobody"})
 	wantCode(t, err, event.UnknownPlugin)
-	v, _, err := in.Upload(t.Context(), "empty", []byte("\x00asm\x01\x00\x00\x00"))
+	v, _, err := in.Upload(t.Context(), "empty", []byte("\x00asm\x01\x00\x00\x00"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/headgate-io/headgate/admin"
 	"github.com/headgate-io/headgate/forward"
 	"github.com/headgate-io/headgate/ingest"
-	"github.com/headgate-io/headgate/plugins"
 )
 
 // open brings everything up to the point where requests can be taken.
@@ -48,7 +47,7 @@ func (g *Gateway) newParts() (err error) {
 	if g.forwardMetrics, err = forward.NewMetrics(g.metrics); err != nil {
 		return err
 	}
-	if g.host, err = plugins.New(plugins.Config{MaxMemory: int(g.cfg.Plugins.Memory), Deadline: time.Duration(g.cfg.Plugins.Deadline), CacheDir: g.folder.file("plugin-cache"), Compiler: g.deps.Compiler}, g.log, g.metrics); err != nil {
+	if g.host, err = g.newHost(); err != nil {
 		return err
 	}
 	if err = g.openCertificate(); err != nil {

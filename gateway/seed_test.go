@@ -32,11 +32,11 @@ func TestThePluginOfTheFileIsUploadedLater(t *testing.T) {
 	in := start(t, cfg)
 	defer in.end()
 	in.want(503, "plugin_unavailable", "web", `0`)
-	if _, _, err := in.Upload(t.Context(), "other", scriptedModule(t)); err != nil {
+	if _, _, err := in.Upload(t.Context(), "other", scriptedModule(t), nil); err != nil {
 		t.Fatal(err)
 	}
 	in.want(503, "plugin_unavailable", "web", `0`)
-	if _, _, err := in.Upload(t.Context(), "p", scriptedModule(t)); err != nil {
+	if _, _, err := in.Upload(t.Context(), "p", scriptedModule(t), nil); err != nil {
 		t.Fatal(err)
 	}
 	in.want(200, `"accepted":1`, "web", `0`)
@@ -50,7 +50,7 @@ func TestWhatTheFileSaysOfPluginsAndIsNotInForceIsSaid(t *testing.T) {
 	cfg := zero(t)
 	cfg.Streams = map[string]StreamConfig{"web": {Plugins: []PluginConfig{{Name: "p", OnError: "pass"}}}}
 	in := start(t, cfg)
-	if _, _, err := in.Upload(t.Context(), "p", scriptedModule(t)); err != nil {
+	if _, _, err := in.Upload(t.Context(), "p", scriptedModule(t), nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := in.Activate(t.Context(), "web", admin.Activation{Plugin: "p", OnError: "reject"}); err != nil {
@@ -84,7 +84,7 @@ func TestWhatTheFileSaysOfPluginsAndIsNotInForceIsSaid(t *testing.T) {
 func TestADryRunNamesAPluginThatFails(t *testing.T) {
 	in := start(t, zero(t))
 	defer in.end()
-	if _, _, err := in.Upload(t.Context(), "trap", scriptedModule(t)); err != nil {
+	if _, _, err := in.Upload(t.Context(), "trap", scriptedModule(t), nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, policy := range []string{"pass", "default_key=zz"} {

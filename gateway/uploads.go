@@ -71,8 +71,8 @@ func shownReport(name string, r *plugins.Report) admin.Version {
 }
 
 // Upload admits a module as the newest version of a plugin.
-func (g *Gateway) Upload(ctx context.Context, name string, wasm []byte) (admin.Version, bool, error) {
-	report, err := g.host.Admit(ctx, wasm)
+func (g *Gateway) Upload(ctx context.Context, name string, wasm, signature []byte) (admin.Version, bool, error) {
+	report, err := g.host.AdmitSigned(ctx, wasm, signature)
 	if err != nil {
 		return admin.Version{}, false, asProblem("check the module", err)
 	}
@@ -86,7 +86,7 @@ func (g *Gateway) Upload(ctx context.Context, name string, wasm []byte) (admin.V
 	}
 	g.steering.Lock()
 	defer g.steering.Unlock()
-	v, added, err := g.store.Plugins.Add(ctx, name, wasm, control.Version{Created: time.Now().UTC(), Report: doc})
+	v, added, err := g.store.Plugins.Add(ctx, name, wasm, control.Version{Created: time.Now().UTC(), Report: doc, Signature: signature})
 	if err != nil {
 		return admin.Version{}, false, asProblem("store the module", err)
 	}

@@ -27,6 +27,7 @@ type Config struct {
 	InitTime  time.Duration // of each call that sets a guest up; 0: 2 s
 	Compiler  []string      // command that calls CompileModule with its last argument; empty: modules are compiled here
 	Patient   bool          // callers may make guests trap as often as they like, as in a trial
+	Trust     *Trust        // whose signature an upload needs; nil: nobody's
 	CacheDir  string        // folder for compiled modules, empty for none. They are executed unchecked: only this user may write there
 }
 
@@ -90,28 +91,48 @@ func New(cfg Config, log *slog.Logger, reg prometheus.Registerer) (*Host, error)
 	return &Host{cfg: cfg, compileLimits: compileLimits{compileSeconds, compileBytes, compileWall}, log: log, metrics: m, compile: make(chan struct{}, 1), apart: compilesApart && len(cfg.Compiler) > 0}, nil
 }
 
-// Admit makes all checks of a module: it is read, compiled and started once. The module's faults are in the
-// report; the error is only about the check itself, like an ended context.
+// Admit makes all checks of a module that is not signed: see AdmitSigned.
 func (h *Host) Admit(ctx context.Context, wasm []byte) (*Report, error) {
-	m, report, err := h.open(ctx, wasm)
+	return h.AdmitSigned(ctx, wasm, nil)
+}
+
+// AdmitSigned makes all checks of a module: its signature, a text of minisign or nil, is checked, and it is read, compiled
+// and started once. The module's faults are in the report; the error is only about the check itself, like an ended context.
+func (h *Host) AdmitSigned(ctx context.Context, wasm, signature []byte) (*Report, error) {
+	r := reportOn(wasm)
+	if !r.noteSignature(h.cfg.Trust, wasm, signature) {
+		return r, nil
+	}
+	m, report, err := h.open(ctx, wasm, r)
 	if m != nil {
 		err = m.Close()
 	}
 	return report, err
 }
 
-// Load compiles a module for use. A module that fails a check gives an *event.Problem with code plugin_refused.
+// Load compiles a module for use. A module that fails a check gives an *event.Problem with code plugin_refused. Whether
+// it is signed is not asked again: see Trusted.
 func (h *Host) Load(ctx context.Context, wasm []byte) (*Module, error) {
-	m, report, err := h.open(ctx, wasm)
+	m, report, err := h.open(ctx, wasm, reportOn(wasm))
 	if err == nil && m == nil {
 		err = event.Problemf(event.PluginRefused, "%s", report.Failed())
 	}
 	return m, err
 }
 
-// open returns the module only when it passed all checks.
-func (h *Host) open(ctx context.Context, wasm []byte) (*Module, *Report, error) {
-	r := &Report{Digest: Digest(wasm), Size: len(wasm), Languages: []string{}}
+// Trusted returns an *event.Problem with code plugin_refused when a stored module may not be used, because a signature is
+// required and this one does not fit, or the key is not trusted any more.
+func (h *Host) Trusted(wasm, signature []byte) error {
+	if t := h.cfg.Trust; t != nil && t.required {
+		if _, err := t.Verify(wasm, signature); err != nil {
+			return event.Problemf(event.PluginRefused, "%s %v", codeSignature, err)
+		}
+	}
+	return nil
+}
+
+// open goes on with r, and returns the module only when it passed all checks.
+func (h *Host) open(ctx context.Context, wasm []byte, r *Report) (*Module, *Report, error) {
 	l, metered := h.inspect(wasm, r)
 	if !r.passed() {
 		return nil, r, nil

@@ -21,6 +21,8 @@ const (
 	codeCompileMemory = "E_COMPILE_MEM"  // compiling it takes too much memory
 
 	codeInit = "E_INIT" // the module could not be started
+
+	codeSignature = "E_SIGNATURE" // it is not signed, or not so that it may be trusted
 )
 
 // Report is what admission found out about a module. Its JSON is part of the admin API's answer to an upload.
@@ -35,10 +37,14 @@ type Report struct {
 
 // Check is the outcome of one check of a module.
 type Check struct {
-	Check  string `json:"check"` // size, limits, format, imports, exports, memory, compile, init
+	Check  string `json:"check"` // signature, size, limits, format, imports, exports, memory, compile, init
 	OK     bool   `json:"ok"`
 	Code   string `json:"code,omitempty"`   // E_SIZE and so on when it failed
-	Detail string `json:"detail,omitempty"` // names what is wrong, and what would be right
+	Detail string `json:"detail,omitempty"` // names what is wrong, and what would be right; of a check that passed, what there is to know
+}
+
+func reportOn(wasm []byte) *Report {
+	return &Report{Digest: Digest(wasm), Size: len(wasm), Languages: []string{}}
 }
 
 // OK reports whether the module may be used: every check was made and none failed.
@@ -75,6 +81,18 @@ func (r *Report) note(check, code string, faults ...string) bool {
 		r.Checks = append(r.Checks, Check{Check: check, Code: code, Detail: detail})
 	}
 	return len(faults) == 0
+}
+
+// noteSignature adds the check of a signature where there is one to make, and reports whether it passed.
+func (r *Report) noteSignature(t *Trust, wasm, signature []byte) bool {
+	said, err := t.Verify(wasm, signature)
+	if err != nil {
+		return r.note("signature", codeSignature, err.Error())
+	}
+	if said != "" {
+		r.Checks = append(r.Checks, Check{Check: "signature", OK: true, Detail: said})
+	}
+	return true
 }
 
 // Digest is the name of a version: "sha256:" and the lower-case hexadecimal SHA-256 of the module.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 )
@@ -21,6 +22,28 @@ func TestPluginPush(t *testing.T) {
 	if r := command(t, "", "plugin", "push", "p", file, "-o", "json").expect(t, 0); !strings.Contains(r.out, `"kind": "extractor+filter"`) {
 		t.Errorf("%q", r.out)
 	}
+}
+
+func TestPluginPushWithASignature(t *testing.T) {
+	s := scripted(t, reply{status: 201, body: versionDoc})
+	file := temporary(t, "p.wasm", "abc")
+	other := temporary(t, "q.minisig", "given")
+	push := func(want string, args ...string) {
+		t.Helper()
+		s.requests = nil
+		command(t, "", append([]string{"plugin", "push", "p", file}, args...)...).expect(t, 0)
+		if got := s.requests[0].header.Get("Headgate-Signature"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	push("")
+	push("Z2l2ZW4=", "--signature", other)
+	if err := os.WriteFile(file+".minisig", []byte("beside"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	push("YmVzaWRl")
+	push("Z2l2ZW4=", "--signature", other)
+	command(t, "", "plugin", "push", "p", file, "--signature", file+".gone").expect(t, 2)
 }
 
 func TestPluginPushNamesEachFailedCheck(t *testing.T) {

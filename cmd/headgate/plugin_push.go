@@ -1,11 +1,15 @@
 package main
 
 import (
+	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,13 +18,15 @@ import (
 )
 
 func newPluginPushCommand(at *address) *cobra.Command {
-	var output string
+	var output, signature string
 	cmd := &cobra.Command{
 		Use:   "push NAME [DIR | FILE]",
 		Short: "Upload a module as the newest version of a plugin",
-		Long:  "Upload the module of a plugin's folder (default: here), or a FILE, as the newest version of the plugin NAME.",
-		Args:  cobra.RangeArgs(1, 2),
+		Long: "Upload the module of a plugin's folder (default: here), or a FILE, as the newest version of the plugin NAME. A signature that\n" +
+			"minisign has put beside it (minisign -Sm FILE makes FILE.minisig) goes with it.",
+		Args: cobra.RangeArgs(1, 2),
 	}
+	cmd.Flags().StringVar(&signature, "signature", "", "file with the module's minisign signature (default: MODULE.minisig, where it is there)")
 	outputFlag(cmd, &output, "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := checkOutput(output, "text", "json"); err != nil {
@@ -30,12 +36,16 @@ func newPluginPushCommand(at *address) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		header, err := signatureHeader(signature, sub.file)
+		if err != nil {
+			return err
+		}
 		to, err := at.dial()
 		if err != nil {
 			return err
 		}
 		var v admin.Version
-		c := call{method: http.MethodPut, path: pluginPath(args[0]), mediaType: "application/wasm", body: sub.wasm}
+		c := call{method: http.MethodPut, path: pluginPath(args[0]), mediaType: "application/wasm", body: sub.wasm, header: header}
 		_, err = to.do(cmd.Context(), c, &v)
 		if err != nil {
 			printFailedChecks(cmd.ErrOrStderr(), err)
@@ -48,6 +58,18 @@ func newPluginPushCommand(at *address) *cobra.Command {
 		return nil
 	}
 	return cmd
+}
+
+// signatureHeader reads the signature of a module, from the file given or from where minisign puts it.
+func signatureHeader(file, module string) (http.Header, error) {
+	text, err := os.ReadFile(cmp.Or(file, module+".minisig"))
+	if file == "" && errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, usageError(err)
+	}
+	return http.Header{"Headgate-Signature": {base64.StdEncoding.EncodeToString(text)}}, nil
 }
 
 // describe says what a version does and what it was made with.
