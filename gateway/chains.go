@@ -64,22 +64,29 @@ func (g *Gateway) Activate(ctx context.Context, name string, a admin.Activation)
 	if err := ours(name); err != nil {
 		return nil, err
 	}
-	if err := g.tryAhead(ctx, activation(a)); err != nil {
-		return nil, err
+	s, err := g.find(name)
+	if err != nil {
+		if err := g.tryAhead(ctx, activation(a)); err != nil { // before there is a stream for it
+			return nil, err
+		}
+		if s, err = g.obtain(ctx, name); err != nil {
+			return nil, err
+		}
 	}
+	return g.changeChain(ctx, s, func(chain []activation) ([]activation, error) {
+		if i := slices.IndexFunc(chain, func(b activation) bool { return b.Plugin == a.Plugin }); i >= 0 {
+			chain[i] = activation(a)
+			return chain, nil
+		}
+		return append(chain, activation(a)), nil
+	})
+}
+
+// obtain finds or makes a stream.
+func (g *Gateway) obtain(ctx context.Context, name string) (*stream, error) {
 	g.steering.Lock()
 	defer g.steering.Unlock()
-	s, err := g.findOrCreate(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	chain := slices.Clone(s.chain.Load().activations)
-	if i := slices.IndexFunc(chain, func(b activation) bool { return b.Plugin == a.Plugin }); i >= 0 {
-		chain[i] = activation(a)
-	} else {
-		chain = append(chain, activation(a))
-	}
-	return g.changeChain(ctx, s, chain)
+	return g.findOrCreate(ctx, name)
 }
 
 // Deactivate takes a plugin out of a stream's chain.
@@ -87,33 +94,71 @@ func (g *Gateway) Deactivate(ctx context.Context, name, plugin string) ([]admin.
 	if err := ours(name); err != nil {
 		return nil, err
 	}
-	g.steering.Lock()
-	defer g.steering.Unlock()
 	s, err := g.find(name)
 	if err != nil {
 		return nil, err
 	}
-	old := s.chain.Load().activations
-	chain := slices.DeleteFunc(slices.Clone(old), func(a activation) bool { return a.Plugin == plugin })
-	if len(chain) == len(old) {
-		return nil, event.Problemf(event.UnknownPlugin, "plugin %s is not active in stream %s", plugin, name)
-	}
-	return g.changeChain(ctx, s, chain)
+	return g.changeChain(ctx, s, func(old []activation) ([]activation, error) {
+		n := len(old)
+		chain := slices.DeleteFunc(old, func(a activation) bool { return a.Plugin == plugin })
+		if len(chain) == n {
+			return nil, event.Problemf(event.UnknownPlugin, "plugin %s is not active in stream %s", plugin, name)
+		}
+		return chain, nil
+	})
 }
 
-// changeChain makes the new chain ready, stores it, and swaps it in between batches. The caller holds g.steering.
-func (g *Gateway) changeChain(ctx context.Context, s *stream, chain []activation) ([]admin.Activation, error) {
+// changeChain makes a stream's next chain of what it has, which change may alter, stores it, and swaps it in between
+// batches. Making it may take seconds, in which other streams can be made and changed.
+func (g *Gateway) changeChain(ctx context.Context, s *stream, change func(chain []activation) ([]activation, error)) ([]admin.Activation, error) {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	chain, err := change(slices.Clone(s.chain.Load().activations))
+	if err != nil {
+		return nil, err
+	}
 	next, err := g.buildChain(ctx, s.current.Load(), chain)
 	if err != nil {
 		return nil, err
 	}
-	if err := g.storeChain(ctx, s.name, next.activations); err != nil {
-		next.retire()
+	err = g.commitChain(ctx, s, next, func() error { return g.storeChain(ctx, s.name, next.activations) })
+	if err != nil {
 		return nil, err
 	}
-	s.swapChain(next)
 	g.log.Info("plugins changed", "stream", s.name, "chain", next.String())
 	return shown(next.activations), nil
+}
+
+// commitChain puts a chain into force once store has stored it, or frees it. It is what of a change excludes all others: the
+// stream and the versions are still there. The caller holds s.changing, which is always taken first.
+func (g *Gateway) commitChain(ctx context.Context, s *stream, next *link, store func() error) error {
+	g.steering.Lock()
+	defer g.steering.Unlock()
+	err := g.stillThere(ctx, s, next)
+	if err == nil {
+		err = store()
+	}
+	if err != nil {
+		next.retire()
+		return err
+	}
+	s.swapChain(next)
+	return nil
+}
+
+// stillThere refuses a chain whose stream or versions were deleted while it was made.
+func (g *Gateway) stillThere(ctx context.Context, s *stream, next *link) error {
+	if now, err := g.find(s.name); err != nil {
+		return err
+	} else if now != s {
+		return event.Problemf(event.EtagMismatch, "stream %s was deleted and made again meanwhile; try again", s.name)
+	}
+	for _, a := range next.activations {
+		if _, err := g.findStored(ctx, a.Plugin, a.Digest); err != nil && next.err == nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // swapChain lets the next batches use l. The old chain is freed by its last user.
@@ -162,30 +207,23 @@ func (g *Gateway) buildChain(ctx context.Context, def *definition, list []activa
 	return l, asProblem("start the plugins", err)
 }
 
-// tryAhead compiles and starts a plugin before anybody holds g.steering for it, since that may take seconds; what it
-// compiled is loaded from the cache then, in no time. What does not load or start is refused without the lock.
+// tryAhead compiles and starts a plugin: what does not load or start makes no stream.
 func (g *Gateway) tryAhead(ctx context.Context, a activation) error {
-	cfg := StreamConfig{}.withDefaults()
-	cfg.Plugins = []PluginConfig{a.config()}
-	return g.tryChain(ctx, cfg)
+	l, err := g.buildChain(ctx, g.unmade, []activation{a})
+	if err != nil {
+		return err
+	}
+	l.retire()
+	return nil
 }
 
 // loadStep resolves an activation, in place, and loads its module.
 func (g *Gateway) loadStep(ctx context.Context, a *activation) (plugins.Step, error) {
-	p, err := g.store.Plugins.Read(ctx, a.Plugin)
-	if errors.Is(err, control.ErrNotFound) {
-		return plugins.Step{}, event.Problemf(event.UnknownPlugin, "there is no plugin %q; upload it with `headgate plugin push %[1]s FILE`", a.Plugin)
-	}
+	v, err := g.findStored(ctx, a.Plugin, a.Digest)
 	if err != nil {
-		return plugins.Step{}, asProblem("read the plugin", err)
+		return plugins.Step{}, err
 	}
-	if a.Digest == "" {
-		a.Digest = p.Versions[len(p.Versions)-1].Digest
-	}
-	at := slices.IndexFunc(p.Versions, func(v control.Version) bool { return v.Digest == a.Digest })
-	if at < 0 {
-		return plugins.Step{}, event.Problemf(event.UnknownPlugin, "plugin %s has no version %s", a.Plugin, a.Digest)
-	}
+	a.Digest = v.Digest
 	policy, err := parseOnError(a.OnError)
 	if err != nil {
 		return plugins.Step{}, err
@@ -194,7 +232,7 @@ func (g *Gateway) loadStep(ctx context.Context, a *activation) (plugins.Step, er
 	if err != nil {
 		return plugins.Step{}, asProblem("read the module", err)
 	}
-	if err := g.host.Trusted(wasm, p.Versions[at].Signature); err != nil {
+	if err := g.host.Trusted(wasm, v.Signature); err != nil {
 		return plugins.Step{}, asProblem("load plugin "+a.Plugin, err)
 	}
 	module, err := g.host.Load(ctx, wasm)
@@ -202,6 +240,25 @@ func (g *Gateway) loadStep(ctx context.Context, a *activation) (plugins.Step, er
 		return plugins.Step{}, asProblem("load plugin "+a.Plugin, err)
 	}
 	return plugins.Step{Name: a.Plugin, Module: module, Config: a.Config, OnError: policy}, nil
+}
+
+// findStored returns a version that is there: the newest with digest "".
+func (g *Gateway) findStored(ctx context.Context, plugin, digest string) (v control.Version, err error) {
+	p, err := g.store.Plugins.Read(ctx, plugin)
+	if errors.Is(err, control.ErrNotFound) {
+		return v, event.Problemf(event.UnknownPlugin, "there is no plugin %q; upload it with `headgate plugin push %[1]s FILE`", plugin)
+	}
+	if err != nil {
+		return v, asProblem("read the plugin", err)
+	}
+	if digest == "" {
+		return p.Versions[len(p.Versions)-1], nil
+	}
+	at := slices.IndexFunc(p.Versions, func(v control.Version) bool { return v.Digest == digest })
+	if at < 0 {
+		return v, event.Problemf(event.UnknownPlugin, "plugin %s has no version %s", plugin, digest)
+	}
+	return p.Versions[at], nil
 }
 
 // maxKey is how many bytes a partition key may have, whoever sets it.
@@ -243,13 +300,16 @@ func (g *Gateway) dropChain(ctx context.Context, name string) error {
 	return asProblem("delete the activation", err)
 }
 
-// restoreChain gives a stream that starts the chain it had, or the one of its definition when it never had one. A chain
-// that cannot be built leaves the stream refusing its requests.
-func (g *Gateway) restoreChain(ctx context.Context, s *stream) error {
+// restoreChain gives a stream that starts the chain it had, or when it never had one that of its definition, which is made
+// now unless it is ready. A chain that cannot be built leaves the stream refusing its requests.
+func (g *Gateway) restoreChain(ctx context.Context, s *stream, ready *link) error {
 	def := s.current.Load()
 	chain := activations(def.config.Plugins)
 	doc, err := g.store.Activations.Read(ctx, s.name)
 	switch {
+	case errors.Is(err, control.ErrNotFound) && ready != nil:
+		s.chain.Store(ready)
+		return nil
 	case err == nil:
 		chain = nil
 		if err := json.Unmarshal(doc.Value, &chain); err != nil {

@@ -52,16 +52,8 @@ func (g *Gateway) SetStream(ctx context.Context, name string, doc json.RawMessag
 	if err != nil {
 		return admin.Definition{}, false, event.Problemf(event.BadConfiguration, "%v", err)
 	}
-	if err := g.tryChain(ctx, cfg); err != nil { // without the lock, since it may take seconds
-		return admin.Definition{}, false, err
-	}
-	g.steering.Lock()
-	defer g.steering.Unlock()
 	if err := g.cfg.knowsBackend(cfg.Backend); err != nil {
 		return admin.Definition{}, false, event.Problemf(event.BadConfiguration, "%v", err)
-	}
-	if err := g.fits(name, &cfg); err != nil {
-		return admin.Definition{}, false, err
 	}
 	s, err := g.find(name)
 	if err == nil {
@@ -73,13 +65,31 @@ func (g *Gateway) SetStream(ctx context.Context, name string, doc json.RawMessag
 	if err := when.Check(0); err != nil {
 		return admin.Definition{}, false, err
 	}
-	if err := g.tryChain(ctx, cfg); err != nil {
-		return admin.Definition{}, false, err
+	return g.newStream(ctx, name, cfg)
+}
+
+// newStream makes a stream as defined. Its plugins are started before anything is stored, and before anybody waits for it.
+func (g *Gateway) newStream(ctx context.Context, name string, cfg StreamConfig) (d admin.Definition, made bool, err error) {
+	def, err := define(cfg, 0, managedByAPI)
+	if err != nil {
+		return d, false, event.Problemf(event.BadConfiguration, "%v", err)
 	}
-	if s, err = g.createStream(ctx, name, cfg); err != nil {
-		return admin.Definition{}, false, err
+	chain, err := g.buildChain(ctx, def, activations(cfg.Plugins))
+	if err != nil {
+		return d, false, err
 	}
-	return s.definition(), true, nil
+	g.steering.Lock()
+	defer g.steering.Unlock()
+	if _, err = g.find(name); err == nil {
+		err = event.Problemf(event.EtagMismatch, "stream %s was made by somebody else meanwhile; read it again", name)
+	} else if err = g.fits(name, &cfg); err == nil {
+		var s *stream
+		if s, err = g.createStream(ctx, name, cfg, chain); err == nil {
+			return s.definition(), true, nil
+		}
+	}
+	chain.retire()
+	return d, false, err
 }
 
 // definitionAfter is the answer to a change that ended with err.
@@ -90,22 +100,13 @@ func (s *stream) definitionAfter(err error) (admin.Definition, bool, error) {
 	return s.definition(), false, nil
 }
 
-// tryChain refuses a definition whose plugins do not run, before anything is stored.
-func (g *Gateway) tryChain(ctx context.Context, cfg StreamConfig) error {
-	def, err := define(cfg, 0, managedByAPI)
-	if err != nil {
-		return event.Problemf(event.BadConfiguration, "%v", err)
-	}
-	l, err := g.buildChain(ctx, def, activations(cfg.Plugins))
-	if err != nil {
-		return err
-	}
-	l.retire()
-	return nil
-}
-
 // redefine changes a running stream.
 func (g *Gateway) redefine(ctx context.Context, s *stream, cfg StreamConfig, when admin.Match) error {
+	if err := g.fits(s.name, &cfg); err != nil {
+		return err
+	}
+	s.changing.Lock()
+	defer s.changing.Unlock()
 	old := s.current.Load()
 	if old.managed == managedByFile {
 		return event.Problemf(event.ManagedByFile, "stream %s is defined in the configuration file; change it there and start again", s.name)
@@ -128,20 +129,23 @@ func (g *Gateway) redefine(ctx context.Context, s *stream, cfg StreamConfig, whe
 	if err != nil {
 		return err
 	}
-	if def.revision, err = g.store.Streams.Write(ctx, s.name, cfg.document(), old.revision); err != nil {
-		next.retire()
-		return asProblem("store the definition", err)
-	}
-	if err := g.storeChain(ctx, s.name, next.activations); err != nil {
-		next.retire()
+	err = g.commitChain(ctx, s, next, func() error {
+		if def.revision, err = g.store.Streams.Write(ctx, s.name, cfg.document(), old.revision); err != nil {
+			return asProblem("store the definition", err)
+		}
+		if err := g.storeChain(ctx, s.name, next.activations); err != nil {
+			return err
+		}
+		s.current.Store(def)
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	s.ids.Resize(cfg.ID.Window.IDs, time.Duration(cfg.ID.Window.Age))
-	s.current.Store(def)
 	if cfg.Rate != old.config.Rate {
 		s.keys.Store(newKeyRate(s.name, cfg.Rate, g.rates))
 	}
-	s.swapChain(next)
 	return nil
 }
 

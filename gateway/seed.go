@@ -20,22 +20,20 @@ func (g *Gateway) Reset(ctx context.Context, name string) ([]admin.Activation, e
 	if err := ours(name); err != nil {
 		return nil, err
 	}
-	g.steering.Lock()
-	defer g.steering.Unlock()
 	s, err := g.find(name)
 	if err != nil {
 		return nil, err
 	}
+	s.changing.Lock()
+	defer s.changing.Unlock()
 	def := s.current.Load()
 	next, err := g.buildChain(ctx, def, activations(def.config.Plugins))
 	if err != nil {
 		return nil, err
 	}
-	if err := g.dropChain(ctx, name); err != nil {
-		next.retire()
+	if err := g.commitChain(ctx, s, next, func() error { return g.dropChain(ctx, name) }); err != nil {
 		return nil, err
 	}
-	s.swapChain(next)
 	g.log.Info("plugins are those of the definition again", "stream", name, "chain", next.String())
 	return shown(next.activations), nil
 }
@@ -99,21 +97,33 @@ func describeChain(all []activation) string {
 	return string(doc)
 }
 
-// mendChains tries the chains again that did not load and have a plugin of that name, of which there is a new version. The
-// caller holds g.steering.
+// mendChains tries the chains again that did not load and have a plugin of that name, of which there is a new version.
 func (g *Gateway) mendChains(ctx context.Context, plugin string) {
-	for name, s := range *g.streams.Load() {
+	for _, s := range *g.streams.Load() {
 		l := s.chain.Load()
-		if l.err == nil || !slices.ContainsFunc(l.activations, func(a activation) bool { return a.Plugin == plugin }) {
-			continue
+		if l.err != nil && slices.ContainsFunc(l.activations, func(a activation) bool { return a.Plugin == plugin }) {
+			g.mendChain(ctx, s)
 		}
-		next, err := g.buildChain(ctx, s.current.Load(), l.activations)
-		if err != nil {
-			g.log.Error("plugins still do not load: the stream refuses its requests", "stream", name, "error", err)
-			next = &link{activations: l.activations, err: err}
-		} else {
-			g.log.Info("plugins load now: the stream takes events", "stream", name, "chain", next.String())
-		}
-		s.swapChain(next)
+	}
+}
+
+func (g *Gateway) mendChain(ctx context.Context, s *stream) {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	l := s.chain.Load()
+	if l.err == nil { // somebody else has mended it
+		return
+	}
+	next, err := g.buildChain(ctx, s.current.Load(), l.activations)
+	if err != nil {
+		next = &link{activations: l.activations, err: err}
+	}
+	if gone := g.commitChain(ctx, s, next, func() error { return nil }); gone != nil {
+		return
+	}
+	if err != nil {
+		g.log.Error("plugins still do not load: the stream refuses its requests", "stream", s.name, "error", err)
+	} else {
+		g.log.Info("plugins load now: the stream takes events", "stream", s.name, "chain", next.String())
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/headgate-io/headgate/event"
@@ -22,6 +23,7 @@ type stream struct {
 	name        string
 	current     atomic.Pointer[definition]
 	chain       atomic.Pointer[link]
+	changing    sync.Mutex // one change of definition or chain at a time; taken before Gateway.steering
 	partitioner *partitioner.Partitioner
 	forwarder   *forward.Forwarder
 	delivery    delivery

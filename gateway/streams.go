@@ -83,16 +83,21 @@ func (g *Gateway) findOrCreate(ctx context.Context, name string) (*stream, error
 	if err := g.roomForStream(name); err != nil {
 		return nil, err
 	}
-	return g.createStream(ctx, name, StreamConfig{}.withDefaults())
+	return g.createStream(ctx, name, StreamConfig{}.withDefaults(), nil)
 }
 
-// createStream stores the definition of a new stream and starts it. The caller holds g.steering.
-func (g *Gateway) createStream(ctx context.Context, name string, cfg StreamConfig) (*stream, error) {
+// createStream stores the definition of a new stream and starts it, with its chain when that is ready. The caller holds
+// g.steering.
+func (g *Gateway) createStream(ctx context.Context, name string, cfg StreamConfig, chain *link) (*stream, error) {
 	revision, err := g.store.Streams.Write(ctx, name, cfg.document(), 0)
 	if err != nil {
 		return nil, asProblem("store the definition", err)
 	}
-	if err := g.startStream(ctx, name, cfg, revision, managedByAPI); err != nil {
+	def, err := define(cfg, revision, managedByAPI)
+	if err == nil {
+		err = g.startDefined(ctx, name, def, chain)
+	}
+	if err != nil {
 		// A definition that cannot be started must not be found at the next start.
 		if undo := g.store.Streams.Delete(context.WithoutCancel(ctx), name, revision); undo != nil {
 			g.broken.Store(name, &brokenStream{err, revision})
@@ -109,11 +114,16 @@ func (g *Gateway) startStream(ctx context.Context, name string, cfg StreamConfig
 	if err != nil {
 		return fmt.Errorf("stream %s: %w", name, err)
 	}
+	return g.startDefined(ctx, name, def, nil)
+}
+
+// startDefined is startStream with a chain that is ready, nil for one that is still to be made.
+func (g *Gateway) startDefined(ctx context.Context, name string, def *definition, chain *link) error {
 	s, err := g.openStream(ctx, name, def)
 	if err != nil {
 		return fmt.Errorf("stream %s: %w", name, err)
 	}
-	if err := g.restoreChain(ctx, s); err != nil {
+	if err := g.restoreChain(ctx, s, chain); err != nil {
 		return fmt.Errorf("stream %s: %w", name, errors.Join(err, s.discard()))
 	}
 	g.running.Go(func() { g.failures.add(s.run(g.delivery)) })

@@ -85,8 +85,8 @@ func (g *Gateway) Upload(ctx context.Context, name string, wasm, signature []byt
 		return admin.Version{}, false, err
 	}
 	g.steering.Lock()
-	defer g.steering.Unlock()
 	v, added, err := g.store.Plugins.Add(ctx, name, wasm, control.Version{Created: time.Now().UTC(), Report: doc, Signature: signature})
+	g.steering.Unlock()
 	if err != nil {
 		return admin.Version{}, false, asProblem("store the module", err)
 	}

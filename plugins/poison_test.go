@@ -1,6 +1,7 @@
 package plugins
 
 import (
+	"hash/fnv"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +16,7 @@ func TestL10F67PoisonCostsItsCallerOnly(t *testing.T) {
 	c := chainOf(t, h, Step{Name: "scripted", Module: loadOf(t, h, scripted(false).bytes()), OnError: Policy{Action: DeadLetter}})
 	from := func(caller string, lines ...string) string {
 		b := batchOf(lines...)
-		b.Caller = []byte(caller)
+		b.Owner = ownerOf(caller)
 		process(t, c, b)
 		if counts := b.Counts(); counts.DeadLettered != len(b.Letters) || counts.Accepted+counts.DeadLettered != len(lines) {
 			t.Errorf("%+v, %d letters", counts, len(b.Letters))
@@ -43,45 +44,95 @@ func TestF67PoisonIsForgiven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &poison{limit: poisonLimit{traps: 10, replacements: 8, time: 250 * time.Millisecond}}
 		for i := range 11 {
-			if p.over([]byte("m")) {
+			if p.over('m') {
 				t.Errorf("over the limit after %d", i)
 			}
-			p.trapped([]byte("m"), time.Millisecond)
+			p.trapped('m', time.Millisecond)
 		}
-		if !p.over([]byte("m")) || p.over([]byte("n")) {
+		if !p.over('m') || p.over('n') {
 			t.Error("not over the limit, or another one is")
 		}
 		<-time.After(time.Second)
-		if p.over([]byte("m")) {
+		if p.over('m') {
 			t.Error("not forgiven after a second")
 		}
 		for range 3 { // endless loops
-			p.trapped([]byte("m"), 100*time.Millisecond)
+			p.trapped('m', 100*time.Millisecond)
 		}
-		if !p.over([]byte("m")) {
+		if !p.over('m') {
 			t.Error("300 ms of loops are not over the limit")
 		}
 		<-time.After(time.Second)
-		if p.over([]byte("m")) {
+		if p.over('m') {
 			t.Error("time is not forgiven")
 		}
 		made := 0
 		for range 100 {
-			if p.replace() {
+			if p.replace('m') {
 				made++
 			}
 		}
 		if made != 8 {
 			t.Errorf("%d replacements at once", made)
 		}
+		if !p.replace('n') || !p.replace('n') || p.replace('n') {
+			t.Error("a caller who had none does not get two")
+		}
+		made = 0
+		for other := range uint64(100) {
+			if p.replace(1000 + other) {
+				made++
+			}
+		}
+		if made != 6 {
+			t.Errorf("%d more for others", made)
+		}
 	})
+}
+
+// ownerOf is what stands for a caller in a batch.
+func ownerOf(caller string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(caller))
+	return h.Sum64()
+}
+
+// One caller's poison uses up what a version may have replaced; another one's events go on as ever: those around one that
+// traps, and those that come to an instance that was broken before.
+func TestF67OneCallersPoisonTakesNobodyElsesReplacements(t *testing.T) {
+	const mark = 8 // an address that nothing else uses
+	for name, kind := range map[string]string{"trap": unreachable, "exit": i32(2) + call(fnExit)} {
+		m := scripted(false)
+		guest := &m.functions[fnProcess-fnVersion]
+		guest.code = i32(0) + load8(mark) + if_ + kind + end + guest.code +
+			get(lcmd) + i32('0') + eq + if_ + i32(0) + i32(1) + store8(mark) + end // 0 at the end of a call breaks the next one
+		h := strictHostOf(t, Config{Instances: 1})
+		c := chainOf(t, h, Step{Name: "scripted", Module: loadOf(t, h, m.bytes()), OnError: Policy{Action: Reject}})
+		from := func(caller string, lines ...string) string {
+			b := batchOf(lines...)
+			b.Owner = ownerOf(caller)
+			process(t, c, b)
+			return outcomes(b)
+		}
+		from("mallory", slices.Repeat([]string{"t"}, 100)...)
+		if p := &c.steps[0].bill.poison; p.has(&p.replaced, time.Now()) {
+			t.Skip("the machine is so slow that replacements came back meanwhile")
+		}
+		if got := from("alice", "ka", "t", "kb"); got != "accepted key=a\nrejected plugin_failed\naccepted key=b\n" {
+			t.Errorf("%s: alice, who sends one: %s", name, got)
+		}
+		from("carol", "0") // breaks the instance
+		if got := from("bob", "ka", "kb"); got != "accepted key=a\naccepted key=b\n" {
+			t.Errorf("%s: bob, who comes to an instance that is broken: %s", name, got)
+		}
+	}
 }
 
 func TestAccountsOfManyCallersAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &poison{limit: poisonLimit{traps: 10, replacements: 8, time: time.Second}}
 		for i := range 50 * manyAccounts {
-			p.trapped([]byte{byte(i), byte(i >> 8)}, time.Microsecond)
+			p.trapped(uint64(i), time.Microsecond)
 			<-time.After(time.Millisecond)
 		}
 		if len(p.accounts) > manyAccounts {

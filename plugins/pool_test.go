@@ -20,7 +20,7 @@ import (
 func TestNoInstanceBecomesFree(t *testing.T) {
 	h := hostOf(t, Config{Instances: 1})
 	c := chainOf(t, h, Step{Name: "idle", Module: loadOf(t, h, idle().bytes())})
-	in, err := c.steps[0].pool.take(context.Background())
+	in, err := c.steps[0].pool.take(context.Background(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

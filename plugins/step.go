@@ -75,56 +75,65 @@ func (s *step) close() error {
 	return s.Module.refs.release()
 }
 
-// process runs the plugin over the events of b that are still kept.
+// process runs the plugin over the events of b that are still kept. Between two calls it lets other callers go first whose
+// turn it is.
 func (s *step) process(ctx context.Context, b *event.Batch) error {
-	in, err := s.pool.take(ctx)
-	if err != nil {
-		return s.unavailable(err)
+	for from := 0; from < len(b.Events); {
+		in, err := s.pool.take(ctx, b.Owner)
+		if err != nil {
+			return s.unavailable(err)
+		}
+		in, from, err = s.work(ctx, in, b, from)
+		if in != nil && in.leaking() {
+			s.bill.replacements.Add(1)
+			in, _ = s.pool.replace(in) // nil: whoever needs one next makes it, and is told why that fails
+		}
+		s.pool.give(in)
+		if err != nil {
+			return err
+		}
 	}
-	in, err = s.work(ctx, in, b)
-	if in != nil && in.leaking() {
-		s.bill.replacements.Add(1)
-		in, _ = s.pool.replace(in) // nil: whoever needs one next makes it, and is told why that fails
-	}
-	s.pool.give(in)
-	return err
+	return nil
 }
 
-// work calls the guest until each kept event had its turn. After a trap the results before it stand, the event to
-// blame goes by the policy, and another instance goes on behind it; or at it, when earlier events may be to blame (see
-// inherited). work returns the instance that is then in
-// use, nil when there is none. Once ctx has ended, the batch is given up at the next trap.
-func (s *step) work(ctx context.Context, in *instance, b *event.Batch) (*instance, error) {
+// work calls the guest until each kept event from b.Events[from] on had its turn, or somebody else's turn has come. After a
+// trap the results before it stand, the event to blame goes by the policy, and another instance goes on behind it; or at it,
+// when earlier events may be to blame (see inherited). work returns the instance that is then in use, nil when there is none,
+// and where to go on. Once ctx has ended, the batch is given up at the next trap.
+func (s *step) work(ctx context.Context, in *instance, b *event.Batch, from int) (*instance, int, error) {
 	flags := uint32(0)
 	alone := 0 // events before this one come one a call, because a guest trapped and did not say where
-	for from := 0; ; {
+	for {
 		most := abi.MaxEvents
 		if from < alone {
 			most = 1
 		}
 		next := in.pick(b, from, most)
 		if in.n == 0 {
-			return in, nil
+			return in, len(b.Events), nil
 		}
 		if unpaid := b.Unpaid(); unpaid != nil { // what one call makes is bounded
-			return in, unpaid
+			return in, from, unpaid
 		}
-		if s.bill.poison.over(b.Caller) {
+		if s.bill.poison.over(b.Owner) {
 			s.skip(b, from)
-			return in, nil
+			return in, len(b.Events), nil
 		}
 		if flags != 0 && ctx.Err() != nil {
-			return in, s.unavailable(errors.New("it trapped until the deadline"))
+			return in, from, s.unavailable(errors.New("it trapped until the deadline"))
 		}
 		s.tether(ctx, in)
 		err := s.call(in, b, flags)
+		othersTurn := s.pool.spend(b.Owner, in)
 		if err == nil {
-			from, flags = next, 0
+			if from, flags = next, 0; othersTurn && from >= alone {
+				return in, from, nil
+			}
 			continue
 		}
 		if in.guest.late {
 			in.close()
-			return nil, s.unavailable(errors.New("the request has no more time for it"))
+			return nil, from, s.unavailable(errors.New("the request has no more time for it"))
 		}
 		if at, ok := s.inherited(in, b, err); ok {
 			from = at
@@ -134,16 +143,16 @@ func (s *step) work(ctx context.Context, in *instance, b *event.Batch) (*instanc
 			} else {
 				alone = next
 			}
-			s.bill.poison.trapped(b.Caller, time.Since(in.guest.began))
-			if !s.bill.poison.replace() {
+			s.bill.poison.trapped(b.Owner, time.Since(in.guest.began))
+			if !s.bill.poison.replace(b.Owner) {
 				in.close() // the next batch makes one
 				s.skip(b, from)
-				return nil, nil
+				return nil, len(b.Events), nil
 			}
 		}
 		flags = abi.FlagReplay
 		if in, err = s.pool.replace(in); err != nil {
-			return nil, s.unavailable(err)
+			return nil, from, s.unavailable(err)
 		}
 		s.bill.replacements.Add(1)
 	}
@@ -182,7 +191,8 @@ func (s *step) call(in *instance, b *event.Batch, flags uint32) error {
 
 // inherited tells whether what the guest failed of may be what earlier events left in its memory, so that no event is to
 // blame yet: it ran out of memory while it was not working on its first event, or trapped on the first one of a call that was
-// not its first. The latter costs one of the version's replacements. It takes the results before over, and returns the
+// not its first: by an instruction, by leaving as Go does when it panics, or by nesting too deep. The latter costs one of the
+// version's replacements. It takes the results before over, and returns the
 // position in the batch of the event to go on at, on an instance that has inherited nothing.
 func (s *step) inherited(in *instance, b *event.Batch, err error) (at int, ok bool) {
 	i, known := in.done()
@@ -194,7 +204,7 @@ func (s *step) inherited(in *instance, b *event.Batch, err error) (at int, ok bo
 	case in.calls == 1 && i == 0:
 		return 0, false
 	case kind == noMemory:
-	case kind == trap && i == 0 && s.bill.poison.replace():
+	case i == 0 && (kind == trap || kind == exited || kind == stackFull) && s.bill.poison.replace(b.Owner):
 	default:
 		return 0, false
 	}
