@@ -34,12 +34,18 @@ func (r ready) Write(p []byte) (int, error) { close(r); return len(p), nil }
 
 func start(t *testing.T, cfg Config) *instance {
 	t.Helper()
+	return startWith(t, cfg, nil)
+}
+
+// startWith is start with a command that compiles modules.
+func startWith(t *testing.T, cfg Config, compiler []string) *instance {
+	t.Helper()
 	cfg.HTTP.Listen, cfg.Admin.Listen = "127.0.0.1:0", "127.0.0.1:0"
 	for name, s := range cfg.Streams {
 		cfg.Streams[name] = s.withDefaults()
 	}
 	up := make(ready)
-	g, err := New(cfg, Deps{Out: up})
+	g, err := New(cfg, Deps{Out: up, Compiler: compiler})
 	if err != nil {
 		t.Fatal(err)
 	}
