@@ -54,7 +54,7 @@ func TestAChainInTheMakingHoldsUpNoOtherStream(t *testing.T) {
 func TestAStreamOrVersionDeletedWhileItsChainIsMade(t *testing.T) {
 	in := start(t, zero(t))
 	defer in.end()
-	v, _, err := in.Upload(t.Context(), "p", scriptedModule(t))
+	v, _, err := in.Upload(t.Context(), "p", scriptedModule(t), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
