@@ -64,11 +64,14 @@ func (c *JetStreamConfig) problem(name string) error {
 type bus struct {
 	name, where      string
 	replicas, spread int
-	maxBytes         settings.Bytes // of all streams together; 0: no bound
-	writer, readConn *nats.Conn     // apart, so that publishing does not wait behind reading
+	maxBytes         settings.Bytes  // of all streams together; 0: no bound
+	link             *jetstream.Link // of the writer
+	writer, readConn *nats.Conn      // apart, so that publishing does not wait behind reading
 	reader           *jetstream.Reader
 	keeper           *jetstream.Keeper
-	damage           []natsd.Damage // of the embedded one: what it has lost
+	damage           []natsd.Damage        // of the embedded one: what it has lost
+	fault            func() string         // likewise: why it stores nothing
+	room             func() (int64, error) // likewise: what its disk can take
 }
 
 // lost returns how far messages of a stream are lost, 0 when none are.
@@ -85,11 +88,12 @@ func (b *bus) lost(stream string) (upTo uint64) {
 func (b *bus) complete(cfg *JetStreamConfig, conns []*nats.Conn, log *slog.Logger) error {
 	b.maxBytes = cfg.MaxBytes
 	b.replicas, b.spread, b.writer, b.readConn = max(1, cfg.Replicas), max(1, cfg.Streams), conns[0], conns[1]
+	b.link = jetstream.NewLink(b.writer)
 	var errReader, errKeeper error
 	b.reader, errReader = jetstream.NewReader(b.readConn, b.spread)
 	// The keeper's few calls may wait behind reading.
 	b.keeper, errKeeper = jetstream.NewKeeper(b.readConn, jetstream.KeeperConfig{
-		MaxBytes: int64(cfg.MaxBytes), MaxAge: time.Duration(cfg.Retention.Age), Oldest: cfg.Retention.Full == "oldest",
+		MaxBytes: int64(cfg.MaxBytes), MaxAge: time.Duration(cfg.Retention.Age), Oldest: cfg.Retention.Full == "oldest", Room: b.room,
 	}, log.With("backend", b.name))
 	return errors.Join(errReader, errKeeper)
 }
@@ -131,8 +135,13 @@ func (b *bus) close() {
 	b.readConn.Close()
 }
 
-// err says that the server is away.
+// err says that the server is away, or stores nothing.
 func (b *bus) err() error {
+	if b.fault != nil {
+		if why := b.fault(); why != "" {
+			return fmt.Errorf("backend %s (%s) stores nothing: %s", b.name, b.where, why)
+		}
+	}
 	if b.writer.IsConnected() {
 		return nil
 	}
@@ -161,7 +170,7 @@ func (b *bus) open(ctx context.Context, name, gateway string, partitions int, lo
 	}
 	to, err := jetstream.Open(ctx, b.writer, jetstream.Config{
 		Stream: name, Gateway: gateway, MaxBytes: maxBytes, Replicas: b.replicas, Streams: b.spread, Partitions: partitions,
-		OnFull: b.keeper.Full, Lost: b.lost(name),
+		OnFull: b.keeper.Full, Link: b.link, Lost: b.lost(name),
 	}, log)
 	if err != nil {
 		return delivery{}, fmt.Errorf("backend %s (%s): %w", b.name, b.where, err)

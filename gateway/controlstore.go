@@ -60,7 +60,7 @@ func openControl(ctx context.Context, f *folder, log *slog.Logger) (*controlStor
 
 func startControl(ctx context.Context, f *folder, log *slog.Logger) (c *controlStore, err error) {
 	c = &controlStore{}
-	c.server, err = natsd.Start(ctx, natsd.Config{Name: "control-" + f.id, Dir: f.file("control"), MaxStore: controlBytes}, log)
+	c.server, err = natsd.Start(ctx, natsd.Config{Name: "control-" + f.id, Dir: f.file("control"), MaxStore: controlBytes, Free: f.free, Need: f.reserve / 2}, log)
 	if err == nil {
 		c.conn, err = c.server.Connect("control")
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/headgate-io/headgate/internal/wholefile"
 )
@@ -19,6 +20,17 @@ type folder struct {
 	path string
 	id   string // 16 hex digits: the {gateway} of subjects and frames
 	lock *os.File
+
+	reserve int64 // bytes that the spool leaves free on the disk
+}
+
+// free returns how many bytes the disk has left.
+func (f *folder) free() (int64, error) { return freeBytes(f.path) }
+
+// room returns how many of these the embedded backend may take: the spool needs some when that is full.
+func (f *folder) room() (int64, error) {
+	free, err := f.free()
+	return free - 2*f.reserve, err
 }
 
 // LockedError says that another process uses the data folder.
@@ -47,6 +59,7 @@ func openFolder(path string) (*folder, error) {
 		return nil, &LockedError{Path: path, PID: strings.TrimSpace(string(held))}
 	}
 	f := &folder{path: path, lock: lock}
+	f.giveReserve()
 	if err := errors.Join(f.writePID(), f.identify()); err != nil {
 		lock.Close()
 		return nil, err
@@ -59,6 +72,9 @@ func (f *folder) writePID() error {
 		return fmt.Errorf("write lock: %w", err)
 	}
 	_, err := f.lock.WriteAt(fmt.Appendf(nil, "%d\n", os.Getpid()), 0)
+	if errors.Is(err, syscall.ENOSPC) { // only who else asks for the folder would read it
+		return nil
+	}
 	return err
 }
 

@@ -92,7 +92,7 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 		steering: newTurn(), unmade: usual,
 	}
 	g.deadLettered, g.rates = newDeadLettered(g.metrics), newRateMetrics(g.metrics)
-	g.metrics.MustRegister(newIDMetrics(g), newStoredMetrics(g), spoolMetrics{g})
+	g.metrics.MustRegister(newIDMetrics(g), newStoredMetrics(g), spoolMetrics{g}, storeMetrics{g})
 	if g.tokens, err = cfg.openTokens(); err != nil {
 		return nil, err
 	}
@@ -121,6 +121,10 @@ func (g *Gateway) Run(ctx context.Context) error {
 	for _, b := range g.stores.buses {
 		keepers.Go(func() { b.keeper.Run(keeping) })
 	}
+	for _, server := range g.stores.servers() {
+		keepers.Go(func() { server.Run(keeping) })
+	}
+	keepers.Go(func() { g.folder.keepReserve(keeping, g.log) })
 	if g.certs != nil {
 		keepers.Go(func() { g.certs.Run(keeping) })
 	}

@@ -73,7 +73,9 @@ func (g *Gateway) Dependencies() []admin.Dependency {
 	stored := g.health.set("stored", "", time.Time{}) // events are taken all the same
 	stored.Detail = g.stores.damages()
 	steering := g.health.set("control", "", time.Time{}) // events are taken without it
-	steering.Detail = g.stores.control.note
+	if steering.Detail = g.stores.control.server.Fault(); steering.Detail == "" {
+		steering.Detail = g.stores.control.note
+	}
 	fault, note := g.spoolHealth()
 	spooling := g.health.set("spool", fault, time.Time{})
 	if fault == "" {

@@ -17,7 +17,7 @@ type SpoolConfig struct {
 
 const (
 	defaultSpool = 20 << 30
-	// mostReserve is what the spool leaves free on the disk at most; a sixteenth of its size where that is less.
+	// mostReserve is what the spool leaves free on the disk at most; a sixteenth of max_bytes, or of the disk, where that is less.
 	mostReserve = 1 << 30
 )
 
@@ -44,9 +44,15 @@ func (g *Gateway) openSpace() error {
 		if err != nil {
 			return err
 		}
-		limit = min(defaultSpool, (free+own)/2)
+		limit = min(defaultSpool, max(leastDefault, (free+own)/2))
 	}
-	g.space = spool.NewSpace(limit, min(mostReserve, limit/16), func() (int64, error) { return freeBytes(path) })
+	size, err := diskBytes(path)
+	if err != nil {
+		return fmt.Errorf("read the size of the disk of %s: %w", path, err)
+	}
+	g.folder.reserve = min(mostReserve, limit/16, size/16)
+	g.space = spool.NewSpace(limit, g.folder.reserve, func() (int64, error) { return freeBytes(path) })
+	g.space.Count(func() int64 { return g.lanes.Held() + g.letters.Held() })
 	return nil
 }
 

@@ -20,6 +20,9 @@ const (
 	maxPayload = 8 << 20
 	// defaultMaxBytes bounds the embedded backend where the disk has room.
 	defaultMaxBytes = 10 << 30
+	// leastDefault is what embedded backend and spool may hold when a start finds the disk full: it will have room again, and
+	// until then what is left of it is the bound.
+	leastDefault = 64 << 20
 )
 
 // stores are the two embedded servers, one for events and one for control, so that neither can fill up the other, and
@@ -62,7 +65,7 @@ func (s *stores) openLocal(ctx context.Context, f *folder, cfg Config, log *slog
 	// lowering them, stream by stream, once max_bytes is less than before.
 	s.events, err = natsd.Start(ctx, natsd.Config{
 		Name: "headgate-" + f.id, Dir: f.file("jetstream"), MaxStore: math.MaxInt64 / 2, MaxPayload: maxPayload,
-		Aside: s.aside,
+		Aside: s.aside, Free: f.free, Need: f.reserve / 2,
 	}, log)
 	if err != nil {
 		return err
@@ -76,6 +79,7 @@ func (s *stores) openLocal(ctx context.Context, f *folder, cfg Config, log *slog
 		conns = append(conns, nc)
 	}
 	s.buses[LocalBackend] = &bus{name: LocalBackend, where: "embedded", damage: s.events.EverDamaged()}
+	s.buses[LocalBackend].room, s.buses[LocalBackend].fault = f.room, s.events.Fault
 	return s.buses[LocalBackend].complete(&local, conns, log)
 }
 
@@ -92,7 +96,7 @@ func eventBytes(f *folder, local JetStreamConfig) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return min(defaultMaxBytes, (free+own)/2), nil
+	return min(defaultMaxBytes, max(leastDefault, (free+own)/2)), nil
 }
 
 // folderBytes adds up the files below a folder, which may be missing.
@@ -112,6 +116,9 @@ func folderBytes(path string) (sum int64, err error) {
 	}
 	return sum, err
 }
+
+// servers returns the embedded servers.
+func (s *stores) servers() []*natsd.Server { return []*natsd.Server{s.events, s.control.server} }
 
 func (s *stores) close() {
 	closeBuses(s.buses)

@@ -25,6 +25,8 @@ type Config struct {
 	Replicas int           // 0: one
 	Timeout  time.Duration // of one publish or read; 0: 10 s
 
+	Link *Link // of the connection; nil: an answer is waited for although the connection was lost
+
 	// OnFull is called with the name of a JetStream stream that was found full, and the bytes of the message it could not
 	// take, and with 0 when it takes messages again; it must not block. nil: nothing.
 	OnFull func(store string, bytes int64)

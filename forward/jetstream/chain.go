@@ -143,8 +143,9 @@ func (b *Backend) get(ctx context.Context, store string, req getRequest) (Messag
 	if err != nil {
 		return Message{}, err
 	}
-	reply, err := b.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+store, body)
-	if err != nil {
+	waiting, done := b.cfg.Link.bound(ctx)
+	reply, err := b.nc.RequestWithContext(waiting, "$JS.API.STREAM.MSG.GET."+store, body)
+	if err = done(err); err != nil {
 		return Message{}, err
 	}
 	var answer getAnswer

@@ -21,6 +21,10 @@ type KeeperConfig struct {
 	MaxAge   time.Duration // what is older goes; 0: nothing goes by age
 	Oldest   bool          // a full stream loses its oldest runs; else it refuses new ones
 	Every    time.Duration // how often it looks; 0: 2 s
+
+	// Room says how many bytes the disk of the backend can still take: a stream that grew beyond would find the disk full, which
+	// is worse than to be full itself. nil: the disk is somebody else's.
+	Room func() (int64, error)
 }
 
 const (
@@ -119,7 +123,9 @@ func (k *Keeper) Look(ctx context.Context) error {
 		return err
 	}
 	if k.cfg.MaxBytes > 0 {
-		if err := k.cut(ctx, all, Shares(k.cfg.MaxBytes, k.holdings(all)), false); err != nil {
+		want := k.holdings(all)
+		shares, clipped := k.clip(Shares(k.cfg.MaxBytes, want), want)
+		if err := k.cut(ctx, all, shares, clipped); err != nil {
 			return err
 		}
 	}
@@ -181,7 +187,7 @@ func (k *Keeper) Grant(ctx context.Context, stream string, spread int) (maxBytes
 			want = append(want, Holding{DeadLetter: isDeadLetter(name)})
 		}
 	}
-	shares := Shares(k.cfg.MaxBytes, want)
+	shares, _ := k.clip(Shares(k.cfg.MaxBytes, want), want)
 	if err := k.cut(ctx, all, shares[:len(all)], true); err != nil {
 		return 0, fmt.Errorf("make room for %s: %w", stream, err)
 	}
@@ -207,6 +213,25 @@ func (k *Keeper) holdings(all []*js.StreamInfo) (out []Holding) {
 		out = append(out, Holding{Used: int64(s.State.Bytes), Limit: s.Config.MaxBytes, Need: k.needs.of(name), DeadLetter: isDeadLetter(name)})
 	}
 	return out
+}
+
+// clip bounds what streams may hold by what the disk has left, and reports whether one may hold notably less than before.
+func (k *Keeper) clip(shares []int64, all []Holding) (_ []int64, less bool) {
+	if k.cfg.Room == nil {
+		return shares, false
+	}
+	room, err := k.cfg.Room()
+	if err != nil {
+		k.log.Warn("read the free space of the backend's disk", "error", err)
+		return shares, false
+	}
+	for i, h := range all {
+		if most := max(1, h.Used+max(0, room)); most < shares[i] {
+			shares[i] = most
+			less = less || h.Limit-most > most/16
+		}
+	}
+	return shares, less
 }
 
 // cut gives each stream its share, if one is to grow notably or together they have too much: first those that get less, so

@@ -69,7 +69,9 @@ func (b *Backend) publish(ctx context.Context, l *lane, run *forward.Run) error 
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.Timeout)
 	defer cancel()
 	msg := message(l, run)
-	ack, err := b.js.PublishMsg(ctx, msg, js.WithRetryAttempts(0))
+	waiting, done := b.cfg.Link.bound(ctx)
+	ack, err := b.js.PublishMsg(waiting, msg, js.WithRetryAttempts(0))
+	err = done(err)
 	full := isFull(err)
 	if !full && l.fulls > 0 {
 		l.fulls = 0

@@ -12,11 +12,15 @@ type Space struct {
 	limit   int64 // bytes of all; 0: no limit
 	reserve int64 // bytes that stay free on the disk
 	free    func() (int64, error)
+	waiting func() int64 // bytes that were taken and may have to be written; nil: none
 
 	used    atomic.Int64
 	left    atomic.Int64 // free bytes when they were last asked for
 	checked atomic.Int64 // when that was, nanoseconds since 1970
 }
+
+// freeEvery is how long the free space of the disk is believed; less than the reserve is written meanwhile.
+const freeEvery = 100 * time.Millisecond
 
 // NewSpace returns a space of so many bytes (0: no limit), of which the disk keeps a reserve free; free says how many it
 // has (nil: not asked).
@@ -25,6 +29,12 @@ func NewSpace(limit, reserve int64, free func() (int64, error)) *Space {
 	p.left.Store(math.MaxInt64) // until somebody has asked
 	return p
 }
+
+// Count has what waiting returns taken into account: bytes that were taken, and may have to be written before any more are.
+func (p *Space) Count(waiting func() int64) { p.waiting = waiting }
+
+// Reserve returns how many bytes stay free on the disk.
+func (p *Space) Reserve() int64 { return p.reserve }
 
 // Limit returns how many bytes there may be, 0 for no limit.
 func (p *Space) Limit() int64 { return p.limit }
@@ -54,13 +64,21 @@ func (p *Space) full(own int64) string {
 		return ""
 	}
 	now := time.Now().UnixNano()
-	if last := p.checked.Load(); now-last > int64(time.Second) && p.checked.CompareAndSwap(last, now) {
+	if last := p.checked.Load(); now-last > int64(freeEvery) && p.checked.CompareAndSwap(last, now) {
 		if n, err := p.free(); err == nil {
 			p.left.Store(n)
 		}
 	}
-	if left := p.left.Load(); left < p.reserve {
-		return fmt.Sprintf("the disk has %d MiB left, less than the %d MiB that are kept free", left>>20, p.reserve>>20)
+	left := p.left.Load()
+	if left == math.MaxInt64 {
+		return ""
+	}
+	taken := int64(0)
+	if p.waiting != nil {
+		taken = p.waiting()
+	}
+	if left-taken < p.reserve {
+		return fmt.Sprintf("the disk has %d KiB left, %d KiB wait to be written, and %d KiB are kept free", left>>10, taken>>10, p.reserve>>10)
 	}
 	return ""
 }

@@ -24,7 +24,11 @@ func (s *Server) knownPath() string { return filepath.Join(s.cfg.Dir, "stopped.j
 // holdings returns what the streams hold now.
 func (s *Server) holdings() (map[string]known, error) {
 	all := map[string]known{}
-	info, err := s.ns.Jsz(&server.JSzOptions{Accounts: true, Streams: true})
+	ns := s.ns.Load()
+	if ns == nil {
+		return nil, server.ErrServerNotRunning
+	}
+	info, err := ns.Jsz(&server.JSzOptions{Accounts: true, Streams: true})
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -24,6 +25,11 @@ type Config struct {
 
 	MaxPayload   int           // bytes of the largest message with its headers; 0: 8 MiB
 	StartTimeout time.Duration // recovery of the store included; 0: 60 s
+
+	// Free says how many bytes the disk has left, and Need how many a store that ran out of them is opened again with. nil and
+	// 0: nobody is asked.
+	Free func() (int64, error)
+	Need int64
 
 	// Aside is the folder that gets the blocks in which messages are damaged, with a report; what is sound of them stays in
 	// the store. Empty: a damaged store is a *DamagedError and stays as it is.
@@ -41,48 +47,62 @@ const (
 // ErrNotReady says that a server has not recovered its store in time. It is still at it.
 var ErrNotReady = errors.New("not ready")
 
-// Server is a running server.
+// Server is a running server. What runs may be replaced by a new one on the same folder, which the connections go over to.
 type Server struct {
-	ns  *server.Server
 	cfg Config
 	log *slog.Logger
 
 	damage, everything []Damage
 
-	mu     sync.Mutex
-	closed bool
-	conns  []*nats.Conn // handed out by Connect
+	ns atomic.Pointer[server.Server] // nil while the store is opened again
 
-	done chan struct{} // closed when the server has gone
+	mu       sync.Mutex // guards what follows up to reopened
+	closed   bool
+	conns    []*nats.Conn // handed out by Connect
+	fault    string       // why nothing is stored, "" when all is well
+	reopened uint64       // times that the store was opened again
+
+	healing sync.Mutex    // held while the store is opened again; guards leaving
+	leaving chan struct{} // closed once a server that was given up has left the folder; nil: none was
+	done    chan struct{} // closed when the server has gone
 }
 
 // Start runs a server and returns once its store is recovered; a context that ended meanwhile is an error then. A
 // recovery that takes longer than cfg.StartTimeout can't be interrupted: Start returns an error, the server stops
 // in the background as soon as it is through, and its folder must not be used until then.
 func Start(ctx context.Context, cfg Config, log *slog.Logger) (*Server, error) {
-	opts, err := options(cfg)
+	s := &Server{cfg: cfg, log: log.With("server", cfg.Name), done: make(chan struct{})}
+	ns, err := s.open(ctx)
 	if err != nil {
-		return nil, err
-	}
-	log = log.With("server", cfg.Name)
-	if err := examineStore(cfg.Dir, cfg.Aside, log); err != nil {
 		return nil, fmt.Errorf("start nats server %s in %s: %w", cfg.Name, cfg.Dir, err)
 	}
-	ns, err := server.NewServer(opts)
-	if err != nil {
-		return nil, fmt.Errorf("nats server %s: %w", cfg.Name, err)
-	}
-	logs := &logger{log: log}
-	ns.SetLoggerV2(logs, false, false, false)
-	if err := run(ctx, ns, logs, cmp.Or(cfg.StartTimeout, defaultStartTimeout)); err != nil {
-		return nil, fmt.Errorf("start nats server %s in %s: %w", cfg.Name, cfg.Dir, err)
-	}
-	s := &Server{ns: ns, cfg: cfg, log: log, done: make(chan struct{})}
+	s.ns.Store(ns)
 	if err := s.recall(); err != nil {
 		ns.Shutdown()
 		return nil, fmt.Errorf("start nats server %s in %s: %w", cfg.Name, cfg.Dir, err)
 	}
 	return s, nil
+}
+
+// open examines the store and returns a server that has recovered it.
+func (s *Server) open(ctx context.Context) (*server.Server, error) {
+	opts, err := options(s.cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := examineStore(s.cfg.Dir, s.cfg.Aside, s.log); err != nil {
+		return nil, err
+	}
+	ns, err := server.NewServer(opts)
+	if err != nil {
+		return nil, err
+	}
+	logs := &logger{log: s.log}
+	ns.SetLoggerV2(logs, false, false, false)
+	if err := s.run(ctx, ns, logs, cmp.Or(s.cfg.StartTimeout, defaultStartTimeout)); err != nil {
+		return nil, err
+	}
+	return ns, nil
 }
 
 // Damage returns what is reported lost of the store, at this start and before, until the report is taken away.
@@ -113,7 +133,7 @@ func options(cfg Config) (*server.Options, error) {
 }
 
 // run starts ns and waits until it serves. Server.Start reports failure through the log only.
-func run(ctx context.Context, ns *server.Server, logs *logger, limit time.Duration) error {
+func (s *Server) run(ctx context.Context, ns *server.Server, logs *logger, limit time.Duration) error {
 	started := make(chan struct{})
 	go func() {
 		ns.Start()
@@ -124,10 +144,7 @@ func run(ctx context.Context, ns *server.Server, logs *logger, limit time.Durati
 	select {
 	case <-started:
 	case <-timer.C:
-		go func() {
-			<-started
-			ns.Shutdown()
-		}()
+		s.leave(func() { <-started; ns.Shutdown() })
 		return fmt.Errorf("%w after %v", ErrNotReady, limit)
 	}
 	err := ctx.Err()
@@ -145,11 +162,11 @@ func run(ctx context.Context, ns *server.Server, logs *logger, limit time.Durati
 func (s *Server) Connect(name string) (*nats.Conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.closed || s.ns.Load() == nil {
 		return nil, fmt.Errorf("connect to nats server %s: %w", s.cfg.Name, server.ErrServerNotRunning)
 	}
-	nc, err := nats.Connect("", nats.InProcessServer(s.ns), nats.Name(name), nats.MaxReconnects(-1),
-		nats.ReconnectWait(100*time.Millisecond),
+	nc, err := nats.Connect("", nats.InProcessServer(door{s}), nats.Name(name), nats.MaxReconnects(-1),
+		nats.ReconnectWait(100*time.Millisecond), nats.ReconnectBufSize(-1),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			s.log.Warn("nats connection", "name", name, "error", err)
 		}))
@@ -174,7 +191,11 @@ func (s *Server) Close() {
 	for _, nc := range s.conns {
 		nc.Close()
 	}
-	s.remember()
-	s.ns.Shutdown() // waits for its goroutines
+	s.healing.Lock() // until the store is open again, or that was given up
+	defer s.healing.Unlock()
+	if ns := s.ns.Load(); ns != nil {
+		s.remember()
+		ns.Shutdown() // waits for its goroutines
+	}
 	close(s.done)
 }

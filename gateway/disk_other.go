@@ -1,0 +1,11 @@
+//go:build !linux
+
+package gateway
+
+import (
+	"errors"
+	"os"
+)
+
+// allocate is not to be had here.
+func allocate(*os.File, int64, int64) error { return errors.ErrUnsupported }

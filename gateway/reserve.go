@@ -1,0 +1,86 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"syscall"
+	"time"
+)
+
+// A start on a disk without a free byte has to write a little before it can deliver what fills the disk: its stores make
+// and replace small files. So a file is kept that is nothing but room, and given up at a start that finds the disk full.
+const (
+	reserveName = "reserve"
+	// mostKept is the size of that file; a 32nd of the disk where that is less.
+	mostKept = 4 << 20
+	// keepEvery is how often it is looked whether the file is whole.
+	keepEvery = 2 * time.Second
+)
+
+// giveReserve removes the file when the disk has less left than what it is for.
+func (f *folder) giveReserve() {
+	want, errSize := f.reserveBytes()
+	free, errFree := f.free()
+	if errors.Join(errSize, errFree) == nil && free < want {
+		os.Remove(f.file(reserveName)) // then the start says what is missing
+	}
+}
+
+func (f *folder) reserveBytes() (int64, error) {
+	size, err := diskBytes(f.path)
+	return min(mostKept, size/32), err
+}
+
+// keepReserve makes the file, and makes it whole again, until ctx ends.
+func (f *folder) keepReserve(ctx context.Context, log *slog.Logger) {
+	tick := time.NewTicker(keepEvery)
+	defer tick.Stop()
+	warned := false
+	for {
+		err := f.growReserve()
+		if err != nil && !warned {
+			log.Warn("no room is kept for a start on a full disk; it is tried further on", "file", f.file(reserveName), "error", err)
+		}
+		warned = err != nil
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// growReserve adds to the file what it lacks, half of what is free at most: the rest may be needed at once.
+func (f *folder) growReserve() error {
+	want, err := f.reserveBytes()
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(f.file(reserveName))
+	have := int64(0)
+	if err == nil {
+		have = info.Size()
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	free, err := f.free()
+	if err != nil || have >= want {
+		return err
+	}
+	more := min(want-have, free/2)
+	if more < 4096 {
+		return syscall.ENOSPC
+	}
+	file, err := os.OpenFile(f.file(reserveName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	if err = allocate(file, have, more); err != nil {
+		_, err = io.CopyN(file, rand.Reader, more) // zeros may take no room, on some disks
+	}
+	return errors.Join(err, file.Close())
+}
