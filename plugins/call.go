@@ -80,6 +80,9 @@ func (in *instance) load(b *event.Batch, flags uint32) error {
 	putU32(c, abi.CtlEvents, in.events.ptr)
 	putU32(c, abi.CtlResults, in.results.ptr)
 	binary.LittleEndian.PutUint64(c[abi.CtlNow:], uint64(b.Arrived))
+	if b.Trial {
+		flags |= abi.FlagDryRun
+	}
 	putU32(c, abi.CtlFlags, flags)
 	putU32(c, abi.CtlStream, streamNumber(b.Stream))
 	putU32(c, abi.CtlHeader, in.headers.ptr)

@@ -26,6 +26,7 @@ type Config struct {
 	Deadline  time.Duration // of a call, which has at most 256 events; 0: 100 ms, at most 10 s
 	InitTime  time.Duration // of each call that sets a guest up; 0: 2 s
 	Compiler  []string      // command that calls CompileModule with its last argument; empty: modules are compiled here
+	Untested  bool          // the tests that modules bring are not run
 	Patient   bool          // callers may make guests trap as often as they like, as in a trial
 	Trust     *Trust        // whose signature an upload needs; nil: nobody's
 	CacheDir  string        // folder for compiled modules, empty for none. They are executed unchecked: only this user may write there
@@ -97,7 +98,7 @@ func (h *Host) Admit(ctx context.Context, wasm []byte) (*Report, error) {
 }
 
 // AdmitSigned makes all checks of a module: its signature, a text of minisign or nil, is checked, and it is read, compiled
-// and started once. The module's faults are in the report; the error is only about the check itself, like an ended context.
+// and started once, and has to pass the tests that it brings. The module's faults are in the report; the error is only about the check itself, like an ended context.
 func (h *Host) AdmitSigned(ctx context.Context, wasm, signature []byte) (*Report, error) {
 	r := reportOn(wasm)
 	if !r.noteSignature(h.cfg.Trust, wasm, signature) {
@@ -105,6 +106,9 @@ func (h *Host) AdmitSigned(ctx context.Context, wasm, signature []byte) (*Report
 	}
 	m, report, err := h.open(ctx, wasm, r)
 	if m != nil {
+		if !h.cfg.Untested {
+			h.noteTests(ctx, wasm, m, r)
+		}
 		err = m.Close()
 	}
 	return report, err

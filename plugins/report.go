@@ -22,6 +22,8 @@ const (
 
 	codeInit = "E_INIT" // the module could not be started
 
+	codeSelfTest = "E_SELFTEST" // the tests that it brings came out differently
+
 	codeSignature = "E_SIGNATURE" // it is not signed, or not so that it may be trusted
 )
 
@@ -37,7 +39,7 @@ type Report struct {
 
 // Check is the outcome of one check of a module.
 type Check struct {
-	Check  string `json:"check"` // signature, size, limits, format, imports, exports, memory, compile, init
+	Check  string `json:"check"` // signature, size, limits, format, imports, exports, memory, compile, init, selftest
 	OK     bool   `json:"ok"`
 	Code   string `json:"code,omitempty"`   // E_SIZE and so on when it failed
 	Detail string `json:"detail,omitempty"` // names what is wrong, and what would be right; of a check that passed, what there is to know

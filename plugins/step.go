@@ -17,6 +17,8 @@ type Step struct {
 	Module  *Module
 	Config  []byte // handed to the guest as it is, by custom a JSON object; a guest without abi.ExportInit never sees it
 	OnError Policy
+
+	apart bool // one instance, which no metric knows of
 }
 
 // step is a Step that runs.
@@ -42,9 +44,13 @@ func (h *Host) newStep(ctx context.Context, cfg Step, rules Rules) (*step, error
 	}
 	s.details[skipped] = fmt.Sprintf("plugin %s was not called for this event: SKIPPED, it failed on too many others of this caller; send it again later (version %s)",
 		cfg.Name, shortDigest(cfg.Module.Digest))
+	instances := h.cfg.Instances
+	if cfg.apart {
+		s.bills, instances = &bills{all: map[version]*bill{}}, 1
+	}
 	s.bill = s.bills.open(s.version())
 	s.outside = &surroundings{log: cfg.Module.logger(h.log).With("plugin", cfg.Name), bill: s.bill}
-	s.pool = newPool(h.cfg.Instances, s.newInstance)
+	s.pool = newPool(instances, s.newInstance)
 	if err := s.pool.fill(ctx, cfg.Module.slowStart()); err != nil {
 		s.close()
 		return nil, event.Problemf(event.PluginRefused, "plugin %s with this configuration: %v", cfg.Name, err)
@@ -270,8 +276,11 @@ func (s *step) reason(b *event.Batch, code uint8) string {
 	if b.Full() {
 		return ""
 	}
-	return fmt.Sprintf("plugin %s refused this event: reason %d", s.Name, code)
+	return fmt.Sprintf("plugin %s refused this event%s%d", s.Name, reasonMark, code)
 }
+
+// reasonMark is what stands before the reason.
+const reasonMark = ": reason "
 
 func (s *step) unavailable(err error) error {
 	return event.Problemf(event.Overloaded, "plugin %s: %v; try again later", s.Name, err)

@@ -15,8 +15,9 @@ func newPluginBuildCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "build [DIR]",
 		Short: "Compile a plugin's folder to a module with the language's own compiler",
-		Long:  "Compile the plugin in DIR (default: here) to NAME.wasm. The commands are printed as they run. Only AssemblyScript\nneeds the network, once: its compiler comes with npm.",
-		Args:  cobra.MaximumNArgs(1),
+		Long: "Compile the plugin in DIR (default: here) to NAME.wasm, with the tests of the folder in it: the gateway runs them before it takes the\n" +
+			"module. The commands are printed as they run. Only AssemblyScript needs the network, once: its compiler comes with npm.",
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir := "."
 			if len(args) > 0 {
@@ -31,11 +32,18 @@ func newPluginBuildCommand() *cobra.Command {
 			if err := p.build(ctx, cmd.ErrOrStderr()); err != nil {
 				return err
 			}
+			tests, why, err := p.embed()
+			if err != nil {
+				return err
+			}
+			if why != nil {
+				fmt.Fprintf(cmd.ErrOrStderr(), "the module brings no tests: %v\n", why)
+			}
 			info, err := os.Stat(p.module())
 			if err != nil {
-				return fmt.Errorf("the compiler made no module: %w", err)
+				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s (%d bytes)\n", p.module(), info.Size())
+			fmt.Fprintf(cmd.OutOrStdout(), "%s (%d bytes, %d tests)\n", p.module(), info.Size(), tests)
 			return nil
 		},
 	}

@@ -2,8 +2,11 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/headgate-io/headgate/plugins"
 )
 
 // newPluginTestCommand is `plugin test`; the file can't be called plugin_test.go.
@@ -32,7 +35,11 @@ func newPluginTestCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if events == "" {
+		if events == "" && sub.dir == "" {
+			return ownTests(cmd, sub)
+		}
+		ofFolder := events == ""
+		if ofFolder {
 			events, expect = sub.path(sub.Events), cmp.Or(expect, sub.path(sub.Expect))
 		}
 		if events == "" {
@@ -49,7 +56,7 @@ func newPluginTestCommand() *cobra.Command {
 		defer file.Close()
 		ctx, stop := interruptible(cmd.Context())
 		defer stop()
-		t := &trial{out: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr(), json: output == "json", syntax: syntaxOf(mediaType)}
+		t := &trial{out: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr(), json: output == "json", syntax: syntaxOf(mediaType), untested: ofFolder}
 		if accept && expect == "" {
 			return usagef("accept into which file? give --expect FILE")
 		}
@@ -62,7 +69,30 @@ func newPluginTestCommand() *cobra.Command {
 			return err
 		}
 		defer t.close()
-		return t.run(ctx, cut(file, mediaType, trialBatch))
+		if err := t.run(ctx, cut(file, mediaType, trialBatch)); err != nil || !accept {
+			return err
+		}
+		return sub.embedAgain()
 	}
 	return cmd
+}
+
+// ownTests checks a module as an upload would, with the tests that it brings.
+func ownTests(cmd *cobra.Command, sub *subject) error {
+	tests, err := plugins.TestsOf(sub.wasm)
+	if err != nil {
+		return fmt.Errorf("the module is refused: %w", err)
+	}
+	if tests == nil || len(tests.Tests) == 0 {
+		return usagef("on which events? %s brings no tests; give --events FILE", sub.file)
+	}
+	ctx, stop := interruptible(cmd.Context())
+	defer stop()
+	t := &trial{out: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr()}
+	if err := t.load(ctx, sub.file, sub.wasm, tests.Config); err != nil {
+		return err
+	}
+	defer t.close()
+	_, err = fmt.Fprintf(t.out, "%s: its %d tests came out as they say\n", sub.file, len(tests.Tests))
+	return err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,6 +42,47 @@ func TestPluginBuildNamesTheMissingTool(t *testing.T) {
 	}
 	command(t, "", "plugin", "test", filepath.Join(dir, "c")).expect(t, exitUsage, "not there yet: make it with headgate plugin build")
 	command(t, "", "plugin", "build", dir).expect(t, exitUsage, "no headgate.json", "plugin init")
+}
+
+// The module brings the tests of its folder, and the gateway would run them.
+func TestTestsAreInTheModule(t *testing.T) {
+	b, err := product()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wasm, err := os.ReadFile(b.accesslog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &project{dir: t.TempDir(), Name: "demo", Language: "go", Config: []byte(`{"drop_status_from":500}`), Events: "e", Expect: "x"}
+	write := func(file string, text string) {
+		t.Helper()
+		if err := os.WriteFile(p.path(file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	doc, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("headgate.json", string(doc))
+	write("demo.wasm", string(wasm))
+	write("e", `{"remote_ip":"a"}`+"\n"+`{"response":500}`+"\n\n{broken\n")
+	write("x", `{"verdict":"kept","key":"a"}`+"\n"+`{"verdict":"kept","key":null}`+"\n"+`{"verdict":"rejected"}`+"\n")
+	if n, why, err := p.embed(); n != 2 || why != nil || err != nil {
+		t.Fatalf("%d %v %v", n, why, err)
+	}
+	command(t, "", "plugin", "test", p.module()).expect(t, exitFailed, `E_SELFTEST test 2: expected {"verdict":"kept","key":null}, came out {"verdict":"filtered","key":null}; the event is {"response":500}`)
+	command(t, "", "plugin", "test", p.dir).expect(t, exitFailed, `event 2: expected {"verdict":"kept","key":null}`)
+	command(t, "", "plugin", "test", p.dir, "--accept").expect(t, 0)
+	if r := command(t, "", "plugin", "test", p.module()).expect(t, 0); !strings.Contains(r.out, "its 2 tests came out as they say") {
+		t.Errorf("%s", r.out)
+	}
+	write("x", "")
+	if n, why, err := p.embed(); n != 0 || why == nil || err != nil {
+		t.Errorf("%d %v %v", n, why, err)
+	}
+	command(t, "", "plugin", "test", p.module()).expect(t, exitUsage, "brings no tests; give --events")
 }
 
 func TestPluginTestComparesWithExpectations(t *testing.T) {

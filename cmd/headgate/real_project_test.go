@@ -52,7 +52,7 @@ func (p *process) fromScaffold(lang string) {
 	t, work := p.t, p.t.TempDir()
 	p.in(work, 0, "plugin", "init", "--lang", lang, "demo")
 	dir := filepath.Join(work, "demo")
-	if out := p.in(dir, 0, "plugin", "build"); !strings.Contains(out, "demo.wasm (") {
+	if out := p.in(dir, 0, "plugin", "build"); !strings.Contains(out, "demo.wasm (") || !strings.Contains(out, "bytes, 6 tests)") {
 		t.Errorf("%s", out)
 	}
 	if out := p.in(dir, 0, "plugin", "test"); !strings.Contains(out, "6 events: 6 kept") || !strings.Contains(out, "all as expect.ndjson expects") {
@@ -64,6 +64,9 @@ func (p *process) fromScaffold(lang string) {
 	}
 	if cost.Bytes != 28 && cost.Bytes != 27 || cost.Check <= 0 || cost.Plugin <= 0 || cost.Memory < 64<<10 {
 		t.Errorf("%+v", cost)
+	}
+	if out := p.in(dir, 0, "plugin", "test", "demo.wasm"); !strings.Contains(out, "its 6 tests came out as they say") {
+		t.Errorf("%s", out)
 	}
 	p.in(dir, 0, "plugin", "push", "demo-"+lang)
 	p.in(dir, 0, "plugin", "activate", "--stream", lang, "demo-"+lang)

@@ -26,6 +26,7 @@ type trial struct {
 	chain       *plugins.Chain
 	total       trialSummary
 	expect      *expectations // nil for none
+	untested    bool          // the module's own tests are not run
 	metrics     *prometheus.Registry
 }
 
@@ -49,7 +50,7 @@ func syntaxOf(mediaType string) event.Syntax {
 func (t *trial) load(ctx context.Context, file string, wasm, config []byte) (err error) {
 	log := slog.New(slog.NewTextHandler(t.stderr, nil))
 	t.metrics = prometheus.NewRegistry()
-	host, err := plugins.New(plugins.Config{Instances: 1, Patient: true}, log, t.metrics)
+	host, err := plugins.New(plugins.Config{Instances: 1, Patient: true, Untested: t.untested}, log, t.metrics)
 	if err != nil {
 		return err
 	}

@@ -1,12 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"unicode/utf8"
 
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/plugins"
 )
 
 // trialSummary is the last line; its counts add up to Events.
@@ -21,19 +20,9 @@ type trialSummary struct {
 
 // trialEvent is what became of one event.
 type trialEvent struct {
-	Event   int    `json:"event"` // from 1
-	Verdict string `json:"verdict"`
-	textOrBytes
-	Code   event.Code `json:"code,omitempty"`
-	Detail string     `json:"detail,omitempty"`
-}
-
-// textOrBytes are the key and the replaced data, as text or as base64.
-type textOrBytes struct {
-	Key        *string `json:"key"`
-	KeyBase64  []byte  `json:"key_base64,omitempty"`
-	Data       *string `json:"data,omitempty"` // only when the plugin replaced it
-	DataBase64 []byte  `json:"data_base64,omitempty"`
+	Event int `json:"event"` // from 1
+	plugins.Outcome
+	Detail string `json:"detail,omitempty"`
 }
 
 // print prints what became of each event of a batch.
@@ -45,11 +34,7 @@ func (t *trial) print(b *batch, eb *event.Batch) error {
 	for i := range eb.Events {
 		e := &eb.Events[i]
 		t.count(e.Verdict, faults[i].Code)
-		line := trialEvent{Event: b.first + i, Verdict: e.Verdict.String(), Code: faults[i].Code, Detail: faults[i].Detail}
-		if e.Verdict == event.Keep {
-			line.Verdict = "kept"
-			line.textOrBytes = shown(e, b.event(i))
-		}
+		line := trialEvent{Event: b.first + i, Outcome: plugins.OutcomeOf(e, b.event(i), faults[i]), Detail: faults[i].Detail}
 		if err := t.printEvent(line); err != nil {
 			return err
 		}
@@ -87,26 +72,6 @@ func (t *trial) count(v event.Verdict, code event.Code) {
 	}
 }
 
-// shown takes the key, and the data if it is no longer what it was.
-func shown(e *event.Event, was []byte) (s textOrBytes) {
-	if e.HasKey {
-		s.Key, s.KeyBase64 = textOf(e.Key)
-	}
-	if !bytes.Equal(e.Data, was) {
-		s.Data, s.DataBase64 = textOf(e.Data)
-	}
-	return s
-}
-
-// textOf returns text as text and other bytes as they are.
-func textOf(p []byte) (text *string, raw []byte) {
-	if !utf8.Valid(p) {
-		return nil, p
-	}
-	s := string(p)
-	return &s, nil
-}
-
 func (t *trial) printEvent(e trialEvent) (err error) {
 	switch {
 	case t.json:
@@ -114,14 +79,14 @@ func (t *trial) printEvent(e trialEvent) (err error) {
 	case e.Detail != "":
 		_, err = fmt.Fprintf(t.out, "%d\t%s\t%s: %s\n", e.Event, e.Verdict, e.Code, e.Detail)
 	case e.Verdict == "kept":
-		_, err = fmt.Fprintf(t.out, "%d\tkept\t%s\n", e.Event, e.describe())
+		_, err = fmt.Fprintf(t.out, "%d\tkept\t%s\n", e.Event, describeOutcome(e.Outcome))
 	default:
 		_, err = fmt.Fprintf(t.out, "%d\t%s\n", e.Event, e.Verdict)
 	}
 	return err
 }
 
-func (s *textOrBytes) describe() string {
+func describeOutcome(s plugins.Outcome) string {
 	text := "no key"
 	switch {
 	case s.Key != nil:

@@ -27,6 +27,9 @@ const (
 	ExportProcess    = "hg_process" // (control i32) -> i32: one call a batch; not 0: the whole batch failed
 )
 
+// TestSection is the name of the custom section in which a module brings tests of its own; see docs/abi.md.
+const TestSection = "hg.tests"
+
 // Capability bits, what ExportVersion returns.
 const (
 	SetsKeys      = 1 << 0

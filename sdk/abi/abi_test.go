@@ -26,7 +26,7 @@ func TestL17PageOfTheBorderHasTheseNumbers(t *testing.T) {
 		fmt.Sprintf("n, 1 to %d", MaxEvents), fmt.Sprintf("at most %d;", MaxKey), fmt.Sprintf("counter 0 to %d", MaxCounters-1),
 		fmt.Sprintf("at least %d zero bytes", DataPadding), fmt.Sprintf("alignment is %d", Alignment),
 		fmt.Sprintf("%d x data_len + %d KiB", OutputFactor, OutputExtra>>10), fmt.Sprintf("result, %d bytes", ResultSize),
-		fmt.Sprintf("%d: another instance failed", FlagReplay), fmt.Sprintf("%d: nothing will be stored", FlagDryRun),
+		fmt.Sprintf("%d: another instance failed", FlagReplay), fmt.Sprintf("%d: nothing will be stored", FlagDryRun), fmt.Sprintf("called `%s`", TestSection),
 	}
 	for _, name := range []string{ExportMemory, ExportVersion, ExportAlloc, ExportProcess, ExportInit, ExportFree, ExportInitialize} {
 		rows = append(rows, "| `"+name+"` |")
