@@ -57,13 +57,8 @@ func newPluginTestCommand() *cobra.Command {
 		ctx, stop := interruptible(cmd.Context())
 		defer stop()
 		t := &trial{out: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr(), json: output == "json", syntax: syntaxOf(mediaType), untested: ofFolder}
-		if accept && expect == "" {
-			return usagef("accept into which file? give --expect FILE")
-		}
-		if expect != "" {
-			if t.expect, err = openExpectations(expect, accept); err != nil {
-				return err
-			}
+		if err := t.expectations(expect, accept); err != nil {
+			return err
 		}
 		if err := t.load(ctx, sub.file, sub.wasm, cfg); err != nil {
 			return err
@@ -75,6 +70,17 @@ func newPluginTestCommand() *cobra.Command {
 		return sub.embedAgain()
 	}
 	return cmd
+}
+
+// expectations opens the file that says what is to become of events; none without a name.
+func (t *trial) expectations(file string, accept bool) (err error) {
+	switch {
+	case file != "":
+		t.expect, err = openExpectations(file, accept)
+	case accept:
+		err = usagef("accept into which file? give --expect FILE")
+	}
+	return err
 }
 
 // ownTests checks a module as an upload would, with the tests that it brings.
