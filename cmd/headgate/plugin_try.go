@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -28,11 +29,8 @@ func newPluginTestCommand() *cobra.Command {
 	cmd.Flags().StringVar(&mediaType, "type", ndjson, "media type of the events")
 	outputFlag(cmd, &output, "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := checkOutput(output, "text", "json"); err != nil {
-			return err
-		}
 		sub, err := openSubject(args)
-		if err != nil {
+		if err := errors.Join(err, checkOutput(output, "text", "json")); err != nil {
 			return err
 		}
 		if events == "" && sub.dir == "" {
@@ -64,10 +62,11 @@ func newPluginTestCommand() *cobra.Command {
 			return err
 		}
 		defer t.close()
-		if err := t.run(ctx, cut(file, mediaType, trialBatch)); err != nil || !accept {
-			return err
+		err = t.run(ctx, cut(file, mediaType, trialBatch))
+		if err == nil && accept {
+			err = sub.embedAgain()
 		}
-		return sub.embedAgain()
+		return err
 	}
 	return cmd
 }
