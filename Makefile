@@ -8,7 +8,7 @@ LDFLAGS  = -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 GUEST    = examples/plugins/accesslog/accesslog.wasm
 FUZZTIME ?= 10s
 
-.PHONY: all build plugins demo run test test-race test-crash test-fairness test-hostile fuzz bench bench-partitioner cross cases fmt clean
+.PHONY: all build plugins demo run test test-race test-crash test-faults test-fairness test-hostile fuzz bench bench-partitioner cross cases fmt clean
 
 all: build plugins
 
@@ -35,6 +35,11 @@ test-race:        ## the same under the race detector (needs a C compiler)
 
 test-crash: all   ## kill -9 over and over under load; CRASHES=n rounds
 	HEADGATE_CRASHES=$(or $(CRASHES),50) go test -count=1 -run 'KillNine' -timeout 30m -v ./cmd/headgate
+
+test-faults:      ## every fault of docs/faults.md, and the table of what was left; CYCLES=n crashes
+	rm -f bench/results/faults.jsonl
+	go test -count=1 -tags failpoints ./internal/failpoint
+	FAULTS=$(or $(CYCLES),full) FAULTS_LOG=$(CURDIR)/bench/results/faults.jsonl go test -count=1 -timeout 24h -v ./faults
 
 test-fairness:    ## what a caller far over its rate does to the p99 of one within it; FAIRNESS=n seconds
 	HEADGATE_FAIRNESS=$(or $(FAIRNESS),10) go test -count=1 -run B03NoisyNeighbour -v ./cmd/headgate

@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/headgate-io/headgate/internal/failpoint"
 )
 
 // Document is one value with its name and revision. Revisions grow over all documents of a kind.
@@ -98,9 +100,11 @@ func (d *Documents) Write(ctx context.Context, name string, value []byte, revisi
 	if err != nil {
 		return 0, d.lost("write", name, revision, err)
 	}
+	failpoint.Pass(failpoint.Stored)
 	if d.files != nil {
 		d.files.write(d.kind, Document{Name: name, Value: value, Revision: next})
 	}
+	failpoint.Pass(failpoint.Copied)
 	return next, nil
 }
 

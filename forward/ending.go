@@ -1,5 +1,7 @@
 package forward
 
+import "github.com/headgate-io/headgate/internal/failpoint"
+
 // finish takes the first frames off the queue and settles their events: the refused ones, of a frame that is
 // alone, with their codes, and all others as confirmed.
 func (l *lane) finish(frames int, refused []refusal) {
@@ -12,6 +14,7 @@ func (l *lane) finish(frames int, refused []refusal) {
 			p.frame.recycle()
 		}
 	}
+	failpoint.Pass(failpoint.Confirmed)
 	l.advance(last)
 }
 

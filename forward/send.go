@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/headgate-io/headgate/internal/failpoint"
 	"github.com/headgate-io/headgate/sdk/wire"
 )
 
@@ -164,7 +165,9 @@ func (l *lane) deliver(ctx context.Context, frames []*frame) bool {
 // ended first.
 func (l *lane) send(ctx context.Context, run *Run) (why *SendError, err error) {
 	err = l.retry(ctx, "send", l.limited(func(ctx context.Context) error {
+		failpoint.Pass(failpoint.Publish)
 		err := l.f.backend.Send(ctx, run)
+		failpoint.Pass(failpoint.Published)
 		if why = refused(err); why == nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/internal/failpoint"
 	"github.com/headgate-io/headgate/plugins"
 )
 
@@ -13,6 +14,7 @@ func (s *stream) Accept(ctx context.Context, b *event.Batch) error {
 	if err := s.transform(ctx, b); err != nil {
 		return err
 	}
+	failpoint.Pass(failpoint.Transformed)
 	if b.Trial {
 		return s.try(b)
 	}
@@ -40,6 +42,7 @@ func (s *stream) carry(ctx context.Context, b *event.Batch, p *passage) (lost bo
 	if err := s.forward(ctx, b, p); err != nil {
 		return true, err
 	}
+	failpoint.Pass(failpoint.Enqueued)
 	unburied := s.deadLetter.bury(ctx, b)
 	if err := p.wait(ctx, b.Ack); err != nil {
 		return unburied != nil, err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/internal/budget"
+	"github.com/headgate-io/headgate/internal/failpoint"
 	"github.com/headgate-io/headgate/internal/window"
 )
 
@@ -59,6 +60,7 @@ func (c *core) take(ctx context.Context, r *request, p *plan) answer {
 
 // store takes a request from its first body byte to its answer.
 func (c *core) store(ctx context.Context, r *request, p *plan, w *work) answer {
+	failpoint.Pass(failpoint.Accepted)
 	if problem := c.receive(r, p, w); problem != nil {
 		a := c.refused(&refusal{Problem: problem, Stream: p.counters.name}, p.who)
 		a.close = true
@@ -117,6 +119,7 @@ func (c *core) storeBody(ctx context.Context, r *request, p *plan, w *work) answ
 	case b.Strict && rejected > 0:
 		problem = event.Problemf(event.StrictRejected, "%d of %d events are refused and mode=strict stores all or nothing", rejected, len(b.Events))
 	case rejected < len(b.Events):
+		failpoint.Pass(failpoint.Decoded)
 		problem = c.accept(ctx, p.stream, b, w.account.until)
 		c.name(p)
 	}

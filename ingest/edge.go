@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/internal/failpoint"
 )
 
 // edge is where fasthttp ends and core begins.
@@ -100,6 +101,7 @@ func (e *edge) handle(ctx context.Context, fast *fasthttp.RequestCtx) {
 	if a.close || e.age > 0 && start.Sub(c.since) > e.age {
 		fast.SetConnectionClose()
 	}
+	failpoint.Pass(failpoint.Answer)
 	e.write(fast, c, &a)
 	h := &fast.Request.Header
 	if e.cors != nil {

@@ -6,6 +6,8 @@ import (
 	"hash/crc32"
 	"io"
 	"sync"
+
+	"github.com/headgate-io/headgate/internal/failpoint"
 )
 
 // cursor is a table of how far each lane has come, in two slots that are written in turn: a crash in the middle of a
@@ -89,6 +91,7 @@ func (c *cursor) write() error {
 	}
 	binary.LittleEndian.PutUint32(raw[slotUsed:], crc32.Checksum(raw[:slotUsed], castagnoli))
 	_, err := c.file.WriteAt(raw, int64(c.writes%2)*slotSize)
+	failpoint.Pass(failpoint.Cursor)
 	return err
 }
 

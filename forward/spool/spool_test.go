@@ -217,6 +217,31 @@ func TestWhatIsConfirmedDoesNotFillASmallSpace(t *testing.T) {
 	}
 }
 
+// Nor by a single group that is larger than the part of it that a stream may have.
+func TestALargeGroupThatIsConfirmedDoesNotFillASmallSpace(t *testing.T) {
+	s, err := New(Config{}, Deps{Files: newMemory(), Space: NewSpace(100_000, 0, nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var written sync.WaitGroup
+	for n := range uint64(60) {
+		written.Add(1)
+		s.Append(&Entry{Frame: frame(0, n+1, 1, 1000), Waited: true, Done: written.Done})
+	}
+	over := make(chan error)
+	go func() { over <- s.Run(t.Context()) }()
+	written.Wait()
+	if s.Room() == nil {
+		t.Fatal("more than half of the space is taken, and there is room")
+	}
+	s.Advance(0, 60, 0)
+	wait(t, "there is room again", func() bool { return s.Room() == nil && s.Stats().Bytes == 0 })
+	s.Close()
+	if err := <-over; err != nil {
+		t.Fatal(err)
+	}
+}
+
 // F05: after a failed sync everything goes to a new file, and only then is anything acknowledged.
 func TestF05AFailedSyncPoisonsTheFile(t *testing.T) {
 	for at := range 12 {

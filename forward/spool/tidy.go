@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/headgate-io/headgate/internal/failpoint"
 )
 
 // sparse is the part of a segment that lives when the rest is copied forward, in percent.
@@ -37,10 +39,17 @@ func (w *writer) oldestDone() (seg *segment, live bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	i := slices.IndexFunc(w.segments, func(s *segment) bool { return !s.unread })
-	if i < 0 || w.segments[i] == w.current {
+	if i < 0 {
 		return nil, false
 	}
-	if seg = w.segments[i]; seg.live == 0 {
+	if seg = w.segments[i]; seg == w.current {
+		// One that takes no more goes too, or a large group that the backend has would keep a small space full for ever.
+		if seg.live > 0 || seg.size < w.cfg.SegmentBytes {
+			return nil, false
+		}
+		w.current = nil
+	}
+	if seg.live == 0 {
 		return seg, false
 	}
 	if len(w.group) > 0 || w.ending { // the disk takes nothing, or there is no time
@@ -174,6 +183,7 @@ func (w *writer) remove(seg *segment) error {
 	if err := w.files.Remove(seg.name); err != nil {
 		return err
 	}
+	failpoint.Pass(failpoint.Removed)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.segments = slices.DeleteFunc(w.segments, func(s *segment) bool { return s == seg })

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/headgate-io/headgate/internal/failpoint"
 )
 
 // groupBytes bounds what is written before a sync. A larger single frame is a group of its own.
@@ -105,10 +107,18 @@ func (w *writer) write(now time.Time) error {
 
 // persist makes buf last at the end of the current segment.
 func (w *writer) persist() error {
+	if err := failpoint.Err(failpoint.SpoolWrite); err != nil {
+		return err
+	}
 	if _, err := w.current.file.WriteAt(w.buf, w.current.size); err != nil {
 		return err
 	}
-	return w.current.file.Sync()
+	if err := failpoint.Err(failpoint.SpoolSync); err != nil {
+		return err
+	}
+	err := w.current.file.Sync()
+	failpoint.Pass(failpoint.SpoolSynced)
+	return err
 }
 
 // makeRoom makes the current segment one that may take more; at is when the oldest frame was written that goes in.
@@ -129,6 +139,7 @@ func (w *writer) begin(at time.Time) error {
 	if err != nil {
 		return fmt.Errorf("begin a segment: %w", err)
 	}
+	failpoint.Pass(failpoint.Segment)
 	seg.file, w.current = file, seg
 	w.mu.Lock()
 	w.segments = append(w.segments, seg)

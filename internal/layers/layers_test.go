@@ -15,7 +15,7 @@ import (
 const module = "github.com/headgate-io/headgate/"
 
 // shared are the packages every role may use.
-var shared = []string{"event", "internal/budget", "internal/problem"}
+var shared = []string{"event", "internal/budget", "internal/failpoint", "internal/problem"}
 
 // allowed says for each folder which folders of this module it may import besides itself and what lies below it.
 // A package takes the rule of the longest folder that is a prefix of its path. nil: anything (cmd, tests of the whole).
@@ -31,6 +31,7 @@ var allowed = map[string][]string{
 	"internal/budget":    {},
 	"internal/cases":     {},
 	"internal/compress":  {},
+	"internal/failpoint": {},
 	"internal/plainfile": {},
 	"internal/problem":   {"event"},
 	"internal/race":      {},
@@ -53,11 +54,12 @@ var allowed = map[string][]string{
 	"control":            append([]string{"internal/wholefile"}, shared...),
 	"admin":              append([]string{"internal/openapi"}, shared...),
 
-	"forward/spool":       {"event", "internal/wholefile"},
+	"forward/spool":       {"event", "internal/failpoint", "internal/wholefile"},
 	"forward/webhook":     append([]string{"forward", "internal/wholefile"}, shared...),
 	"forward/forwardtest": append([]string{"forward", "internal/compress", "sdk/consume", "sdk/wire"}, shared...),
 
 	"bench":    {}, // its programs drive the binary from outside
+	"faults":   {}, // so do its tests
 	"examples": {"sdk"},
 	"gateway":  nil,
 	"cmd":      nil,

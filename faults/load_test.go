@@ -1,0 +1,150 @@
+package faults
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// load is what several clients send, and what they were answered.
+type load struct {
+	seed    uint64
+	clients []*client
+}
+
+// client sends numbered events, one request at a time, and never one twice.
+type client struct {
+	seed   uint64
+	id     int
+	most   int // events a request
+	makes  int // every so manieth request goes to a stream that does not exist yet; 0: none
+	random *rand.Rand
+
+	next    int // number of the next event
+	posts   int
+	refused int
+	sent    []span
+}
+
+// span is the events of one request.
+type span struct {
+	stream   string
+	first, n int
+	level    string // that they have come to for sure: "" when nobody said so
+}
+
+const mainStream = "s"
+
+var levels = []string{"accepted", "durable", "delivered"}
+
+// newLoad returns clients that each ask for all three levels.
+func newLoad(seed uint64, clients, most int) *load {
+	l := &load{seed: seed}
+	for id := range clients {
+		l.clients = append(l.clients, &client{
+			seed: seed, id: id, most: most, random: rand.New(rand.NewPCG(seed, uint64(id))),
+		})
+	}
+	return l
+}
+
+// text is event n of a client, always the same: a JSON object with its id, one of four keys and a filling that
+// compression does not make much smaller.
+func text(seed uint64, id, n int) string {
+	random := rand.New(rand.NewPCG(seed^uint64(id)<<40, uint64(n)))
+	filling := make([]byte, random.IntN(120))
+	for i := range filling {
+		filling[i] = byte(random.Uint32())
+	}
+	return fmt.Sprintf(`{"id":"%d-%d","k":"key-%d-%d","x":"%s"}`, id, n, id, n/7%4, hex.EncodeToString(filling))
+}
+
+// run has all clients send until the gateway is gone or quit is closed, and waits for them.
+func (l *load) run(url string, quit <-chan struct{}) {
+	var all sync.WaitGroup
+	for _, c := range l.clients {
+		all.Go(func() { c.run(url, quit) })
+	}
+	all.Wait()
+}
+
+func (c *client) run(url string, quit <-chan struct{}) {
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, Timeout: time.Minute}
+	for {
+		select {
+		case <-quit:
+			return
+		default:
+		}
+		wait, err := c.post(client, url)
+		if err != nil {
+			return
+		}
+		if wait > 0 {
+			select {
+			case <-quit:
+				return
+			case <-time.After(wait):
+			}
+		}
+	}
+}
+
+// post sends one request; the error is that of a gateway that is gone. It asks for a pause after a refusal.
+func (c *client) post(client *http.Client, url string) (pause time.Duration, err error) {
+	s := span{stream: mainStream, first: c.next, n: 1 + c.random.IntN(c.most)}
+	if c.posts++; c.makes > 0 && c.posts%c.makes == 0 {
+		s.stream = fmt.Sprintf("made-%d-%d", c.id, c.posts)
+	}
+	level := levels[c.random.IntN(len(levels))]
+	var body bytes.Buffer
+	for n := s.first; n < s.first+s.n; n++ {
+		body.WriteString(text(c.seed, c.id, n))
+		body.WriteByte('\n')
+	}
+	c.next += s.n
+	defer func() { c.sent = append(c.sent, s) }()
+	resp, err := client.Post(url+"/v1/streams/"+s.stream+"/events?ack="+level, "application/x-ndjson", &body)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err
+	}
+	var said struct{ Ack, Stored string }
+	_ = json.Unmarshal(answer, &said)
+	switch {
+	case resp.StatusCode == 200 || resp.StatusCode == 202:
+		s.level = said.Ack
+	case said.Stored == "durable": // ack=delivered that took too long
+		s.level = said.Stored
+	default:
+		c.refused++
+		pause = 5 * time.Millisecond
+	}
+	return pause, nil
+}
+
+// streams returns the names of all streams that something was sent to.
+func (l *load) streams() (all []string) {
+	all = append(all, mainStream)
+	for _, c := range l.clients {
+		for _, s := range c.sent {
+			if strings.HasPrefix(s.stream, "made-") {
+				all = append(all, s.stream)
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,118 @@
+package faults
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/headgate-io/headgate/internal/failpoint"
+)
+
+// killing says how a fail point is described, and within how many passes it strikes.
+type killing struct {
+	point failpoint.Point
+	what  string
+	most  int  // passes; few are as likely as many
+	quick bool // also in the quick form
+}
+
+func killings() []killing {
+	return []killing{
+		{failpoint.Accepted, "kill -9 after accept", 3000, false},
+		{failpoint.Decoded, "kill -9 after decode", 3000, false},
+		{failpoint.Transformed, "kill -9 after plugins", 3000, false},
+		{failpoint.Enqueued, "kill -9 after enqueue", 3000, true},
+		{failpoint.SpoolWrite, "kill -9 before spool write", 1000, false},
+		{failpoint.SpoolSync, "kill -9 before fsync", 1000, true},
+		{failpoint.SpoolSynced, "kill -9 after fsync", 1000, true},
+		{failpoint.Answer, "kill -9 before the answer", 3000, false},
+		{failpoint.Publish, "kill -9 before publish", 500, false},
+		{failpoint.Published, "kill -9 after publish", 500, true},
+		{failpoint.Confirmed, "kill -9 after backend ack", 500, false},
+		{failpoint.Cursor, "kill -9 after cursor write", 1000, false},
+		{failpoint.Segment, "kill -9 at segment rotation", 20, false},
+		{failpoint.Removed, "kill -9 after segment unlink", 15, true},
+		{failpoint.Stored, "kill -9 between table and its copy", 12, false},
+		{failpoint.Copied, "kill -9 after a table's commit", 12, false},
+	}
+}
+
+// settings make small segments, so that they rotate and go.
+func settings(more ...string) []string {
+	return append([]string{"--set", "spool.max_bytes=1MiB", "--set", "auto_create=true",
+		"--set", `streams={s: {key: {json: /k}, id: {json: /id}, partitions: 4}}`}, more...)
+}
+
+// F1: the process is killed at each point of the way of an event, more than once, under load at all levels. What was
+// acknowledged as durable or delivered is there, once, unchanged, in order; nothing else is but what was sent.
+func TestF1KillNineAtEveryPoint(t *testing.T) {
+	seeds := scale(1, 5, 2*len(killings()))
+	seen := map[failpoint.Point]bool{}
+	for _, k := range killings() {
+		seen[k.point] = true
+		if !k.quick && scale(0, 1, 1) == 0 {
+			continue
+		}
+		t.Run(string(k.point), func(t *testing.T) {
+			var runs []result
+			for seed := range seeds {
+				runs = append(runs, record(t, k.run(t, uint64(seed))))
+			}
+			fmt.Println(line(runs))
+		})
+	}
+	for _, p := range failpoint.Points() {
+		if !seen[p] {
+			t.Errorf("point %s is not in the table", p)
+		}
+	}
+}
+
+// crashes of one run: the second is in the process that recovers from the first.
+const crashes = 2
+
+func (k *killing) run(t *testing.T, seed uint64) result {
+	data, l := t.TempDir(), newLoad(seed, 6, 20)
+	if k.point == failpoint.Stored || k.point == failpoint.Copied {
+		for _, c := range l.clients {
+			c.makes = 3
+		}
+	}
+	r := result{Fault: "F1", What: k.what, Seed: seed}
+	random := rand.New(rand.NewPCG(seed, uint64(k.most)))
+	most := min(k.most, scale(50, k.most, 1))
+	for range crashes {
+		at := fmt.Sprintf("%s=kill@%d", k.point, int(math.Exp(random.Float64()*math.Log(float64(most)))))
+		g, ready := launch(t, data, at, settings()...)
+		if ready {
+			quit := time.AfterFunc(20*time.Second, func() { g.cmd.Process.Kill() })
+			l.run(g.http, nil)
+			if !quit.Stop() {
+				t.Errorf("seed %d: %s was not reached in 20 s", seed, at)
+			}
+		}
+		if !g.died(20 * time.Second) {
+			t.Fatalf("seed %d: %s: it answers nothing and lives; log:\n%s", seed, at, g.log)
+		}
+		r.Cycles++
+	}
+	k.finish(t, data, l, &r)
+	return r
+}
+
+// finish starts the gateway for good, and fills the account.
+func (k *killing) finish(t *testing.T, data string, l *load, r *result) {
+	g := start(t, data, "", settings()...)
+	r.Recover = g.recovery.Seconds()
+	g.idle()
+	var rows []row
+	for _, s := range l.streams() {
+		rows = append(rows, g.rows(s)...)
+	}
+	r.account = *l.check(rows)
+	if code := g.stop(); code != 0 {
+		t.Errorf("seed %d: exit %d; log:\n%s", r.Seed, code, g.log)
+	}
+}
