@@ -45,6 +45,7 @@ type Deps struct {
 	Routing Routing
 	Chains  Chains
 	Plugins Plugins
+	Logs    Logs
 	Events  Events
 	Purger  Purger
 	Metrics prometheus.Gatherer
@@ -118,7 +119,7 @@ func (d *Deps) complete() error {
 	}
 	for name, missing := range map[string]bool{
 		"Health": d.Health == nil, "Streams": d.Streams == nil, "Routing": d.Routing == nil, "Chains": d.Chains == nil,
-		"Plugins": d.Plugins == nil, "Events": d.Events == nil, "Purger": d.Purger == nil, "Metrics": d.Metrics == nil,
+		"Plugins": d.Plugins == nil, "Logs": d.Logs == nil, "Events": d.Events == nil, "Purger": d.Purger == nil, "Metrics": d.Metrics == nil,
 	} {
 		if missing {
 			return fmt.Errorf("admin: no %s given", name)

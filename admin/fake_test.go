@@ -35,6 +35,7 @@ type fake struct {
 	runs      func(ctx context.Context, q Query, visit func(StoredRun) error) error
 	err       error      // what Streams returns
 	order     PurgeOrder // the last one
+	asked     LogQuery   // the last one
 }
 
 func newFake() *fake {
@@ -167,6 +168,21 @@ func (f *fake) Upload(_ context.Context, name string, wasm, signature []byte) (V
 	return v, !ok, nil
 }
 
+func (f *fake) PluginLogs(ctx context.Context, q LogQuery, visit func([]LogLine) error) error {
+	if q.Plugin == "nope" {
+		return event.Problemf(event.UnknownPlugin, "no plugin nope")
+	}
+	f.mu.Lock()
+	f.asked = q
+	f.mu.Unlock()
+	line := LogLine{Number: 1, Time: time.Unix(0, 0).UTC(), Plugin: q.Plugin, Version: "sha256:aaaa", Level: "warn", From: "guest", Message: "one\ntwo"}
+	if err := visit([]LogLine{line}); err != nil || !q.Follow {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
 func (f *fake) DeletePlugin(_ context.Context, name, digest string) error {
 	p, ok := f.plugins[name]
 	if !ok {
@@ -212,7 +228,7 @@ func startAs(t *testing.T, auth Auth, change ...func(*Config)) *bench {
 	}
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "headgate_test_total", Help: "Test."}))
-	s, err := New(cfg, Deps{Health: b.fake, Streams: b.fake, Routing: b.fake, Chains: b.fake, Plugins: b.fake, Events: b.fake, Purger: b.fake, Metrics: reg, Auth: auth})
+	s, err := New(cfg, Deps{Health: b.fake, Streams: b.fake, Routing: b.fake, Chains: b.fake, Plugins: b.fake, Logs: b.fake, Events: b.fake, Purger: b.fake, Metrics: reg, Auth: auth})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -212,6 +212,8 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{"GET /v1/plugins", "", nil, 200},
 		{"GET /v1/plugins/accesslog", "", nil, 200},
 		{"GET /v1/plugins/none", "", nil, 404},
+		{"GET /v1/plugins/accesslog/logs?last=5", "", nil, 200},
+		{"GET /v1/plugins/none/logs", "", nil, 404},
 		{"POST /v1/streams/web/plugins", `{"plugin":"accesslog","on_error":"reject"}`, []string{jsonType}, 200},
 		{"POST /v1/streams/web/plugins", `{"plugin":"none"}`, []string{jsonType}, 404},
 		{"GET /v1/streams/web/plugins", "", nil, 200},

@@ -76,6 +76,7 @@ func (g *Gateway) Upload(ctx context.Context, name string, wasm, signature []byt
 	if err != nil {
 		return admin.Version{}, false, asProblem("check the module", err)
 	}
+	g.noteUpload(name, report)
 	if !report.OK() {
 		g.forget(ctx, report.Digest)
 		return shownReport(name, report), false, nil
@@ -118,6 +119,7 @@ func (g *Gateway) DeletePlugin(ctx context.Context, name, digest string) error {
 	for _, v := range p.Versions {
 		if digest == "" || v.Digest == digest {
 			g.forget(ctx, v.Digest)
+			g.host.ForgetLogs(name, v.Digest)
 		}
 	}
 	return nil

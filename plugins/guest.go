@@ -20,7 +20,8 @@ const linesPerSecond = 100
 type surroundings struct {
 	log  *slog.Logger
 	bill *bill
-	last atomic.Pointer[string] // the line logged last: guests say there why they refuse
+	tell func(level slog.Level, guest bool, text string) // keeps a line in the version's journal; nil: there is none
+	last atomic.Pointer[string]                          // the line logged last: guests say there why they refuse
 
 	mu     sync.Mutex
 	second int64 // guarded by mu: the second that used belongs to
@@ -54,7 +55,9 @@ func (s *surroundings) allow() bool {
 	if s.second != now {
 		s.second, s.used = now, 0
 	}
-	s.used++
+	if s.used++; s.used == linesPerSecond+1 {
+		s.note(slog.LevelWarn, "more than %d lines in a second: the rest of this second is counted only", linesPerSecond)
+	}
 	return s.used <= linesPerSecond
 }
 
@@ -67,6 +70,9 @@ func (s *surroundings) line(level slog.Level, text []byte) {
 	line := printable(text)
 	s.last.Store(&line)
 	s.log.Log(context.Background(), level, line, "from", "guest")
+	if s.tell != nil {
+		s.tell(level, true, line)
+	}
 }
 
 // lastLine returns the line logged last, to be appended to an error, or nothing.

@@ -42,11 +42,12 @@ const (
 
 // Host loads modules and makes chains of them. It is safe for concurrent use.
 type Host struct {
-	cfg     Config
-	log     *slog.Logger
-	metrics *metrics
-	compile chan struct{} // holds a token while a module is compiled: one at a time, it takes a core and much memory
-	noCache sync.Once     // guards the log line about a cache that does not work
+	cfg      Config
+	log      *slog.Logger
+	metrics  *metrics
+	journals journals
+	compile  chan struct{} // holds a token while a module is compiled: one at a time, it takes a core and much memory
+	noCache  sync.Once     // guards the log line about a cache that does not work
 
 	compileLimits compileLimits
 	apart         bool // modules are compiled by another process
@@ -89,7 +90,7 @@ func New(cfg Config, log *slog.Logger, reg prometheus.Registerer) (*Host, error)
 			traps: trapsPerSecond, replacements: replacementsPerSecond, time: time.Duration(deadlinesAtOnce * float64(cfg.Deadline)),
 		}
 	}
-	return &Host{cfg: cfg, compileLimits: compileLimits{compileSeconds, compileBytes, compileWall}, log: log, metrics: m, compile: make(chan struct{}, 1), apart: compilesApart && len(cfg.Compiler) > 0}, nil
+	return &Host{cfg: cfg, compileLimits: compileLimits{compileSeconds, compileBytes, compileWall}, log: log, metrics: m, journals: journals{all: map[version]*journal{}}, compile: make(chan struct{}, 1), apart: compilesApart && len(cfg.Compiler) > 0}, nil
 }
 
 // Admit makes all checks of a module that is not signed: see AdmitSigned.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/headgate-io/headgate/event"
@@ -50,9 +51,13 @@ func (h *Host) newStep(ctx context.Context, cfg Step, rules Rules) (*step, error
 	}
 	s.bill = s.bills.open(s.version())
 	s.outside = &surroundings{log: cfg.Module.logger(h.log).With("plugin", cfg.Name), bill: s.bill}
+	if !cfg.apart {
+		s.outside.tell = func(level slog.Level, guest bool, text string) { h.journals.add(s.version(), level, guest, text) }
+	}
 	s.pool = newPool(instances, s.newInstance)
 	if err := s.pool.fill(ctx, cfg.Module.slowStart()); err != nil {
 		s.close()
+		s.outside.note(slog.LevelError, "does not start with this configuration: %v", err)
 		return nil, event.Problemf(event.PluginRefused, "plugin %s with this configuration: %v", cfg.Name, err)
 	}
 	return s, nil
@@ -217,6 +222,8 @@ func (s *step) inherited(in *instance, b *event.Batch, err error) (at int, ok bo
 	if s.outside.allow() {
 		s.outside.log.Info("plugin failed, perhaps of what earlier events left in its memory; another instance takes over",
 			"kind", kind.String(), "calls", in.calls, "bytes", in.mem.Size())
+		s.outside.note(slog.LevelInfo, "failed with %s, perhaps of what earlier events left in its memory of %d bytes; another instance takes over",
+			kind, in.mem.Size())
 	}
 	s.apply(b, in, i)
 	return int(in.index[i]), true
@@ -236,6 +243,7 @@ func (s *step) blame(in *instance, b *event.Batch, err error) (at int, ok bool) 
 	at = int(in.index[i])
 	if s.outside.allow() {
 		s.outside.log.Warn("plugin failed on an event", "kind", kind.String(), "index", at, "error", firstLine(err))
+		s.outside.note(slog.LevelWarn, "failed with %s on event %d of a request: %v", kind, at, firstLine(err))
 	}
 	s.apply(b, in, i)
 	s.fail(b, int32(at), kind)

@@ -20,6 +20,7 @@ func newPluginCommand() *cobra.Command {
 		newPluginPushCommand(at),
 		newPluginListCommand(at),
 		newPluginShowCommand(at),
+		newPluginLogsCommand(at),
 		newPluginActivateCommand(at),
 		newPluginDeactivateCommand(at),
 		newPluginResetCommand(at),

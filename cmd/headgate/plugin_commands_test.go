@@ -129,3 +129,17 @@ func TestPluginDelete(t *testing.T) {
 		}
 	}
 }
+
+func TestPluginLogs(t *testing.T) {
+	s := scripted(t, reply{status: 200, body: `{"number":7,"time":"2026-11-30T10:00:00Z","plugin":"p","version":"sha256:0123456789ab","level":"warn","from":"guest","message":"red \u001b[31m"}` + "\n"})
+	r := command(t, "", "plugin", "logs", "p", "-n", "5", "--digest", "01234567").expect(t, 0)
+	if !strings.HasSuffix(r.out, " warn  0123456789ab guest   red \uFFFD[31m\n") {
+		t.Errorf("%q", r.out)
+	}
+	if q := s.requests[0]; q.method != "GET" || q.path != "/v1/plugins/p/logs?digest=01234567&follow=false&last=5" {
+		t.Errorf("%+v", q)
+	}
+	if r := command(t, "", "plugin", "logs", "p", "-o", "json").expect(t, 0); !json.Valid([]byte(r.out)) || !strings.Contains(r.out, `"number":7`) {
+		t.Errorf("%q", r.out)
+	}
+}
