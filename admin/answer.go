@@ -2,15 +2,16 @@ package admin
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
-	mathrand "math/rand/v2"
+	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/internal/problem"
+	"github.com/headgate-io/headgate/internal/requestid"
 )
 
 // reply writes v as JSON.
@@ -27,7 +28,7 @@ func reply(w http.ResponseWriter, status int, v any) error {
 
 // fail answers err.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	id := rand.Text()
+	id := requestid.New(time.Now())
 	answer := refusal{Document: problem.Describe(s.asProblem(r, id, err), id)}
 	if refused, ok := errors.AsType[*refusedError](err); ok {
 		answer.Checks = refused.checks
@@ -37,7 +38,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		panic("BUG: admin: " + err.Error())
 	}
 	if answer.Status == http.StatusServiceUnavailable || answer.Status == http.StatusTooManyRequests {
-		w.Header().Set("Retry-After", strconv.Itoa(1+mathrand.IntN(5)))
+		w.Header().Set("Retry-After", strconv.Itoa(1+rand.IntN(5)))
 	}
 	if answer.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="headgate"`)

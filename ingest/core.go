@@ -11,6 +11,7 @@ import (
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/internal/budget"
 	"github.com/headgate-io/headgate/internal/failpoint"
+	"github.com/headgate-io/headgate/internal/requestid"
 	"github.com/headgate-io/headgate/internal/window"
 )
 
@@ -191,7 +192,7 @@ func (c *core) notInflated(err error, p *plan, limit int64) *event.Problem {
 
 // describe fills in what the batch says of the request. Header fields stay the transport's bytes.
 func (p *plan) describe(b *event.Batch, r *request, now time.Time) {
-	b.Stream, b.ID, b.Arrived = p.name, newID(now), now.UnixNano()
+	b.Stream, b.ID, b.Arrived = p.name, requestid.New(now), now.UnixNano()
 	b.Ack, b.Strict = p.ack, p.strict
 	b.Key, b.HasKey = p.key, p.hasKey
 	b.TraceParent, b.TraceState, b.RequestID = p.who.trace, p.who.state, p.who.request

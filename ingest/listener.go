@@ -13,6 +13,7 @@ import (
 
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/internal/problem"
+	"github.com/headgate-io/headgate/internal/requestid"
 )
 
 // listener accepts connections as long as it is open: being out of file descriptors or memory for a while only
@@ -119,7 +120,7 @@ func (l *listener) admit(raw net.Conn) *conn {
 // turnAway answers on a connection that was not answered on before. So little fits into the empty send buffer of
 // a new socket: it does not block.
 func turnAway(raw net.Conn, p *event.Problem) {
-	status, retryable, doc := problem.Render(p, newID(time.Now()))
+	status, retryable, doc := problem.Render(p, requestid.New(time.Now()))
 	after := ""
 	if retryable {
 		after = fmt.Sprintf("Retry-After: %d\r\n", 1+rand.IntN(5))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/ingest/cloudevents"
+	"github.com/headgate-io/headgate/internal/requestid"
 	"github.com/headgate-io/headgate/internal/window"
 )
 
@@ -173,7 +174,7 @@ func (c *core) again(r *request, p *plan, said window.Answer, err error) (a answ
 		return c.refused(&refusal{Problem: problem, Stream: p.counters.name}, p.who)
 	}
 	if p.who.request == "" {
-		p.who.request = newID(time.Now())
+		p.who.request = requestid.New(time.Now())
 	}
 	a = answer{status: said.Status, mediaType: said.MediaType, doc: append(r.room[:0], said.Doc...)}
 	a.add("Headgate-Rejected", said.Rejected)

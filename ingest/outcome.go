@@ -7,6 +7,7 @@ import (
 
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/internal/problem"
+	"github.com/headgate-io/headgate/internal/requestid"
 )
 
 // errorList names the refused events, at most event.MaxErrors.
@@ -93,7 +94,7 @@ func appendText(dst []byte, text string) []byte {
 // refused is the answer to a request that is refused as a whole.
 func (c *core) refused(no *refusal, who identity) (a answer) {
 	if who.request == "" {
-		who.request = newID(time.Now())
+		who.request = requestid.New(time.Now())
 	}
 	c.metrics.stream(no.Stream).refused(no.Problem.Code, 1)
 	a.mediaType = problem.MediaType

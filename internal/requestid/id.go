@@ -1,4 +1,5 @@
-package ingest
+// Package requestid makes the names of requests and batches.
+package requestid
 
 import (
 	"math/rand/v2"
@@ -8,9 +9,9 @@ import (
 // crockford is the alphabet of ULIDs: no letters that look like digits.
 const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
-// newID returns 26 characters that sort by time (ms) and do not repeat: 48 bits of time, 80 of chance, as in a ULID.
+// New returns 26 characters that sort by time (ms) and do not repeat: 48 bits of time, 80 of chance, as in a ULID.
 // It names requests and batches; it is no secret.
-func newID(now time.Time) string {
+func New(now time.Time) string {
 	high := uint64(now.UnixMilli())<<16 | rand.Uint64()>>48
 	low := rand.Uint64()
 	var text [26]byte
