@@ -53,16 +53,22 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	return s.read(w, r, r.PathValue("stream"))
 }
 
-// deadLetter is events of the stream's dead letter.
-func (s *Server) deadLetter(w http.ResponseWriter, r *http.Request) error {
-	return s.read(w, r, r.PathValue("stream")+event.DeadLetterSuffix)
-}
-
 func (s *Server) read(w http.ResponseWriter, r *http.Request, stream string) error {
 	q, limit, err := parseQuery(stream, r.URL.Query())
 	if err != nil {
 		return err
 	}
+	return s.readAs(w, r, q, limit, func(ctx context.Context, f *feed) error {
+		if strings.Contains(r.Header.Get("Accept"), runsType) {
+			f.mediaType = runsType
+			return s.deps.Events.ReadRuns(ctx, q, f.run)
+		}
+		return s.deps.Events.ReadRows(ctx, q, f.rows)
+	})
+}
+
+// readAs has read fill the answer, when there are not too many who read.
+func (s *Server) readAs(w http.ResponseWriter, r *http.Request, q Query, limit uint64, read func(context.Context, *feed) error) error {
 	select {
 	case s.readers <- struct{}{}:
 		defer func() { <-s.readers }()
@@ -74,12 +80,7 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, stream string) err
 	defer context.AfterFunc(s.stopping, cancel)()
 
 	f := newFeed(w, q, s.cfg.RowBytes, limit)
-	if strings.Contains(r.Header.Get("Accept"), runsType) {
-		f.mediaType = runsType
-		err = s.deps.Events.ReadRuns(ctx, q, f.run)
-	} else {
-		err = s.deps.Events.ReadRows(ctx, q, f.rows)
-	}
+	err := read(ctx, f)
 	if ctx.Err() != nil {
 		err = nil // the client left or we stop: what was read is whole lines
 	}

@@ -206,6 +206,7 @@ func (f *fake) ReadRuns(ctx context.Context, q Query, visit func(StoredRun) erro
 // bench is a running server with its gateway.
 type bench struct {
 	*fake
+	letters letterFake
 	t      *testing.T
 	server *Server
 	base   string
@@ -228,7 +229,7 @@ func startAs(t *testing.T, auth Auth, change ...func(*Config)) *bench {
 	}
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "headgate_test_total", Help: "Test."}))
-	s, err := New(cfg, Deps{Health: b.fake, Streams: b.fake, Routing: b.fake, Chains: b.fake, Plugins: b.fake, Logs: b.fake, Events: b.fake, Purger: b.fake, Metrics: reg, Auth: auth})
+	s, err := New(cfg, Deps{Health: b.fake, Streams: b.fake, Routing: b.fake, Chains: b.fake, Plugins: b.fake, Logs: b.fake, Events: b.fake, Purger: b.fake, Letters: &b.letters, Metrics: reg, Auth: auth})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,15 +41,24 @@ func newFeed(w http.ResponseWriter, q Query, rowBytes int, limit uint64) *feed {
 
 // rows sends a line per row.
 func (f *feed) rows(rows []Row) error {
+	return f.lines(len(rows), func(i int) { f.buf = appendRow(f.buf, f.stream, &rows[i], f.rowBytes) })
+}
+
+// letters sends a line per letter.
+func (f *feed) letters(list []Letter) error {
+	return f.lines(len(list), func(i int) { f.buf = appendLetter(f.buf, f.stream, &list[i], f.rowBytes) })
+}
+
+func (f *feed) lines(n int, add func(i int)) error {
 	if err := f.start(); err != nil {
 		return err
 	}
-	for i := range rows {
+	for i := range n {
 		if f.left == 0 {
 			break
 		}
 		f.left--
-		f.buf = appendRow(f.buf, f.stream, &rows[i], f.rowBytes)
+		add(i)
 		if len(f.buf) >= feedBuffer {
 			if err := f.flush(); err != nil {
 				return err

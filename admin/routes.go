@@ -38,7 +38,8 @@ func (s *Server) calls() map[string]methods {
 		"/v1/streams/{stream}/plugins":          {"GET": s.chain, "POST": s.activate, "DELETE": s.reset},
 		"/v1/streams/{stream}/plugins/{plugin}": {"DELETE": s.deactivate},
 
-		"/v1/deadletter/{stream}": {"GET": s.deadLetter},
+		"/v1/deadletter/{stream}":          {"GET": s.deadLetter, "POST": s.steerLetters},
+		"/v1/deadletter/{stream}/{letter}": {"GET": s.showLetter},
 
 		"/v1/plugins":                            {"GET": s.listPlugins},
 		"/v1/plugins/{plugin}":                   {"GET": s.showPlugin, "PUT": s.upload, "DELETE": s.deletePlugin},

@@ -53,16 +53,17 @@ type Store struct {
 	Streams     *Documents // stream definitions by stream
 	Activations *Documents // which plugins run in a stream, by stream
 	Tables      *Documents // routing tables by stream, in the partitioner's own encoding
+	Letters     *Documents // which letters of a stream's dead letter are settled, by stream
 	Plugins     *Plugins
 
 	secrets *Documents
 }
 
 // kinds are the kinds of documents; the versions of a plugin are one.
-func kinds() []string { return []string{"stream", "activation", "table", "secret", "plugin"} }
+func kinds() []string { return []string{"stream", "activation", "table", "letter", "secret", "plugin"} }
 
 func (s *Store) documents() []*Documents {
-	return []*Documents{s.Streams, s.Activations, s.Tables, s.secrets, s.Plugins.docs}
+	return []*Documents{s.Streams, s.Activations, s.Tables, s.Letters, s.secrets, s.Plugins.docs}
 }
 
 // Open creates what is missing of the store behind nc and returns it. It starts nothing; nc stays the caller's.
@@ -80,6 +81,7 @@ func Open(ctx context.Context, nc *nats.Conn) (*Store, error) {
 		{"stream", "headgate_streams", &s.Streams},
 		{"activation", "headgate_activations", &s.Activations},
 		{"table", "headgate_tables", &s.Tables},
+		{"letter", "headgate_letters", &s.Letters},
 		{"secret", "headgate_secrets", &s.secrets},
 		{"plugin", "headgate_plugins", &versions},
 	} {

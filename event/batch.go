@@ -39,6 +39,7 @@ type Batch struct {
 	Strict bool  // one rejected event refuses the whole batch
 	Trial  bool  // a dry run: nothing is stored, and Traces say what happens to each event
 	Named  bool  // some events have an ID
+	Replay bool  // letters that are taken again: their ids are not looked up
 	Lines  bool  // no event contains a newline: it was framed by them
 
 	Key    []byte // key for events that got none (Headgate-Key); meaningful when HasKey

@@ -85,12 +85,15 @@ const (
 	BadConfiguration     Code = "bad_configuration"
 	BackendRefused       Code = "backend_refused"
 	SameIDFailed         Code = "same_id_failed"
+	UnknownLetter        Code = "unknown_letter"
+	ReplayRunning        Code = "replay_running"
 )
 
 // Codes of failures that are ours: a retry can help, and the answer says what is stored.
 const (
 	Internal           Code = "internal"
 	Overloaded         Code = "overloaded"
+	Starting           Code = "starting"
 	Draining           Code = "draining"
 	SpoolFull          Code = "spool_full"
 	BackendFull        Code = "backend_full"

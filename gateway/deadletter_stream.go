@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/headgate-io/headgate/admin"
 	"github.com/headgate-io/headgate/control"
 	"github.com/headgate-io/headgate/event"
 )
@@ -71,4 +72,17 @@ func newDeadLettered(reg prometheus.Registerer) *prometheus.CounterVec {
 		Help: "Events of a stream that are safe in its dead letter."}, []string{"stream", "code"})
 	reg.MustRegister(c)
 	return c
+}
+
+func newReplayed(reg prometheus.Registerer) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "headgate_deadletter_replayed_events_total",
+		Help: "Letters of a stream that were replayed, by what became of them."}, []string{"stream", "result"})
+	reg.MustRegister(c)
+	return c
+}
+
+func (g *Gateway) countReplayed(stream string, sums *admin.ReplaySums) {
+	for result, n := range map[string]uint64{"replayed": sums.Replayed, "filtered": sums.Filtered, "failed": sums.Failed} {
+		g.replayed.WithLabelValues(stream, result).Add(float64(n))
+	}
 }

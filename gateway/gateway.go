@@ -42,6 +42,7 @@ type Gateway struct {
 	metrics        *prometheus.Registry
 	forwardMetrics *forward.Metrics
 	deadLettered   *prometheus.CounterVec
+	replayed       *prometheus.CounterVec
 	lanes          *budget.Budget // bytes in all lanes but those of dead letters
 	letters        *budget.Budget // bytes in these, so that full lanes can't keep each other from getting rid of an event
 	bodies         *budget.Budget // bytes of request bodies
@@ -67,6 +68,7 @@ type Gateway struct {
 	burying   sync.Mutex // one dead letter is made at a time; nothing else is waited for while it is held
 	buried    bool       // no more are made; guarded by burying
 	health    health
+	replays   replays // of letters
 
 	delivery context.Context // of the streams; its end is the hard stop
 	giveUp   context.CancelFunc
@@ -91,7 +93,7 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 		cfg: cfg, deps: deps, log: deps.Log, metrics: newRegistry(deps.Build), presses: forward.NewPresses(0),
 		steering: newTurn(), unmade: usual,
 	}
-	g.deadLettered, g.rates = newDeadLettered(g.metrics), newRateMetrics(g.metrics)
+	g.deadLettered, g.replayed, g.rates = newDeadLettered(g.metrics), newReplayed(g.metrics), newRateMetrics(g.metrics)
 	g.metrics.MustRegister(newIDMetrics(g), newStoredMetrics(g), spoolMetrics{g}, storeMetrics{g})
 	if g.tokens, err = cfg.openTokens(); err != nil {
 		return nil, err

@@ -203,6 +203,10 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{"GET /v1/streams/web/events?from=start", "", nil, 200},
 		{"GET /v1/streams/web/events?from=never", "", nil, 400},
 		{"GET /v1/deadletter/web", "", nil, 200},
+		{"GET /v1/deadletter/web/1", "", nil, 404},
+		{"POST /v1/deadletter/web", `{"action":"replay","all":true}`, []string{jsonType}, 200},
+		{"POST /v1/deadletter/web", `{"action":"purge","all":true,"dry_run":true}`, []string{jsonType}, 200},
+		{"POST /v1/deadletter/web", `{"action":"drop"}`, []string{jsonType}, 400},
 		{"POST /v1/streams/web/purge", `{"keep":1}`, []string{jsonType}, 200},
 		{"POST /v1/streams/web/purge", `{}`, []string{jsonType}, 400},
 

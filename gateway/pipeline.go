@@ -67,6 +67,7 @@ func strictRefusal() *event.Problem {
 func (s *stream) transform(ctx context.Context, b *event.Batch) error {
 	def := s.current.Load()
 	def.id.Fill(b)
+	b.Named = b.Named && !b.Replay
 	b.Trace("id")
 	chain, err := s.acquireChain()
 	if err != nil {

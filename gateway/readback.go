@@ -25,28 +25,34 @@ func (g *Gateway) ReadRuns(ctx context.Context, q admin.Query, visit func(admin.
 func (g *Gateway) ReadRows(ctx context.Context, q admin.Query, visit func([]admin.Row) error) error {
 	var rows []admin.Row
 	return g.read(ctx, q, func(m *jetstream.Message) error {
-		rows = rows[:0]
 		if m == nil {
 			return visit(nil)
 		}
-		err := consume.Decode(m.Payload, m.ContentEncoding, m.ContentType, func(e consume.Event) error {
-			if e.Number == 0 && carriesMeta(m.ContentEncoding) {
-				return errors.New("its metadata is damaged")
-			}
-			if e.Number == 0 { // the message still says where it is from
-				e.Number, e.Partition, e.Gateway, e.Time = m.First+uint64(len(rows)), uint32(m.Partition), m.Gateway, m.Time.UnixNano()
-			}
-			if e.Number >= q.Number {
-				rows = append(rows, row(&e))
-			}
-			return nil
-		})
-		if err != nil { // named, and passed over: what is behind it stays readable
-			g.log.Error("a stored run does not decode", "stream", q.Stream, "run", m.ID, "error", err)
-			rows = append(rows, admin.Row{Gateway: m.Gateway, Number: m.First, Partition: m.Partition, Fault: event.Internal, Size: int64(len(m.Payload))})
-		}
+		rows = g.rowsOf(m, q.Number, rows[:0])
 		return visit(rows)
 	})
+}
+
+// rowsOf appends the events of a run with at least the number from.
+func (g *Gateway) rowsOf(m *jetstream.Message, from uint64, rows []admin.Row) []admin.Row {
+	seen := uint64(0)
+	err := consume.Decode(m.Payload, m.ContentEncoding, m.ContentType, func(e consume.Event) error {
+		if e.Number == 0 && carriesMeta(m.ContentEncoding) {
+			return errors.New("its metadata is damaged")
+		}
+		if e.Number == 0 { // the message still says where it is from
+			e.Number, e.Partition, e.Gateway, e.Time = m.First+seen, uint32(m.Partition), m.Gateway, m.Time.UnixNano()
+		}
+		if seen++; e.Number >= from {
+			rows = append(rows, row(&e))
+		}
+		return nil
+	})
+	if err != nil { // named, and passed over: what is behind it stays readable
+		g.log.Error("a stored run does not decode", "stream", m.Stream, "run", m.ID, "error", err)
+		rows = append(rows, admin.Row{Gateway: m.Gateway, Number: m.First, Partition: m.Partition, Fault: event.Internal, Size: int64(len(m.Payload))})
+	}
+	return rows
 }
 
 // carriesMeta reports whether a coding has a place for a frame's metadata.

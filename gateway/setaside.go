@@ -57,7 +57,7 @@ func (d *deadLetter) Bury(ctx context.Context, r *forward.Refused) error {
 }
 
 // attributes returns an entry's attributes: pairs of a name and a value, without those that are empty, and behind them
-// those that the event had, whose names get ce_ in front.
+// those that the event had, whose names get ce_ in front; those of a replay become the entry's own.
 func attributes(had []event.Attr, pairs ...string) (all []event.Attr) {
 	for i := 0; i < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
@@ -65,6 +65,10 @@ func attributes(had []event.Attr, pairs ...string) (all []event.Attr) {
 		}
 	}
 	for _, a := range had {
+		if own, ok := ownName(a.Name); ok {
+			all = append(all, event.Attr{Name: []byte(own), Value: a.Value})
+			continue
+		}
 		all = append(all, event.Attr{Name: append([]byte(prefix), a.Name...), Value: a.Value})
 	}
 	return all

@@ -19,7 +19,7 @@ const (
 
 // What is made for a letter: its event, its own attributes, and the digits of its index.
 const (
-	ownAttrs   = 7
+	ownAttrs   = 8
 	indexBytes = 8
 	letterCost = int64(unsafe.Sizeof(event.Event{})) + ownAttrs*attrCost + indexBytes
 	attrCost   = int64(unsafe.Sizeof(event.Attr{}))
@@ -103,8 +103,15 @@ func (l *letters) add(letter *event.Letter) {
 	l.attr("batch_id", l.text(l.of.ID))
 	l.bytes = strconv.AppendInt(l.bytes, int64(letter.Index), 10)
 	l.attr("index", l.bytes[at:])
-	l.attr("producer", l.of.Producer)
+	l.attr(producerAttr, l.of.Producer)
+	if common := l.of.Common; common != nil && !e.HasKey {
+		l.attrs = append(l.attrs, event.Attr{Name: l.text(requestKeyAttr), Value: common})
+	}
 	for _, a := range e.Attrs {
+		if own, ok := ownName(a.Name); ok {
+			l.attr(own, a.Value)
+			continue
+		}
 		at := len(l.bytes)
 		l.bytes = append(append(l.bytes, prefix...), a.Name...)
 		l.attrs = append(l.attrs, event.Attr{Name: l.bytes[at:len(l.bytes):len(l.bytes)], Value: a.Value})

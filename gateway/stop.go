@@ -19,6 +19,7 @@ func (g *Gateway) stop() {
 	defer cancel()
 	defer context.AfterFunc(deadline, g.giveUp)()
 
+	g.replays.close()
 	if err := g.ingest.Shutdown(deadline); err != nil {
 		g.failures.add(fmt.Errorf("requests were cut off: %w", err))
 	}
