@@ -58,7 +58,7 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, stream string) err
 	if err != nil {
 		return err
 	}
-	return s.readAs(w, r, q, limit, func(ctx context.Context, f *feed) error {
+	return s.readAs(r, newFeed(w, q, s.cfg.RowBytes, limit), func(ctx context.Context, f *feed) error {
 		if strings.Contains(r.Header.Get("Accept"), runsType) {
 			f.mediaType = runsType
 			return s.deps.Events.ReadRuns(ctx, q, f.run)
@@ -68,7 +68,7 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, stream string) err
 }
 
 // readAs has read fill the answer, when there are not too many who read.
-func (s *Server) readAs(w http.ResponseWriter, r *http.Request, q Query, limit uint64, read func(context.Context, *feed) error) error {
+func (s *Server) readAs(r *http.Request, f *feed, read func(context.Context, *feed) error) error {
 	select {
 	case s.readers <- struct{}{}:
 		defer func() { <-s.readers }()
@@ -79,7 +79,6 @@ func (s *Server) readAs(w http.ResponseWriter, r *http.Request, q Query, limit u
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()
 
-	f := newFeed(w, q, s.cfg.RowBytes, limit)
 	err := read(ctx, f)
 	if ctx.Err() != nil {
 		err = nil // the client left or we stop: what was read is whole lines

@@ -106,8 +106,9 @@ func (s *Server) deadLetter(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.readAs(w, r, q.Query, limit, func(ctx context.Context, f *feed) error {
-		f.stream += event.DeadLetterSuffix
+	f := newFeed(w, q.Query, s.cfg.RowBytes, limit)
+	f.stream += event.DeadLetterSuffix
+	return s.readAs(r, f, func(ctx context.Context, f *feed) error {
 		return s.deps.Letters.ReadLetters(ctx, q, f.letters)
 	})
 }

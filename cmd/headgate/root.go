@@ -32,6 +32,7 @@ func newRootCommand(c clock) *cobra.Command {
 		newSimulateCommand(c),
 		newPluginCommand(),
 		newStreamCommand(),
+		newDeadLetterCommand(),
 		newSpoolCommand(),
 		newVersionCommand(),
 		newCompileCommand(),
