@@ -207,11 +207,11 @@ func (f *fake) ReadRuns(ctx context.Context, q Query, visit func(StoredRun) erro
 type bench struct {
 	*fake
 	letters letterFake
-	t      *testing.T
-	server *Server
-	base   string
-	http   *http.Client
-	done   chan error // result of Run
+	t       *testing.T
+	server  *Server
+	base    string
+	http    *http.Client
+	done    chan error // result of Run
 }
 
 func start(t *testing.T, change ...func(*Config)) *bench {

@@ -112,7 +112,9 @@ func TestLettersAreListedAndShown(t *testing.T) {
 
 func TestLettersAreReplayed(t *testing.T) {
 	b := start(t)
-	order := func(body string) got { return b.ask("POST", "/v1/deadletter/web", body, "Content-Type", "application/json") }
+	order := func(body string) got {
+		return b.ask("POST", "/v1/deadletter/web", body, "Content-Type", "application/json")
+	}
 	order(`{"action":"replay","all":true}`).expect(t, 200, `{"action":"replay","sums":{"selected":3,"replayed":2,"filtered":0,"failed":0,"left":1},"done":true}`)
 	order(`{"action":"purge","code":"x","until":"1h","dry_run":true,"limit":5}`).expect(t, 200, `"dry_run":true,"sums":{"selected":2,"purged":2,"left":0},"done":true`)
 	if o := b.letters.order; !o.DryRun || o.Limit != 5 || o.Filter.Code != "x" || time.Since(o.Filter.Until) < time.Hour {
