@@ -60,15 +60,16 @@ type Gateway struct {
 	certs  *certs.Keeper // nil: there is no listener with TLS
 	addresses
 
-	steering  turn        // one change of streams or plugins at a time
-	unmade    *definition // of streams that a request may make
-	streams   atomic.Pointer[map[string]*stream]
-	broken    sync.Map // name of a stream -> *brokenStream
-	accepting atomic.Bool
-	burying   sync.Mutex // one dead letter is made at a time; nothing else is waited for while it is held
-	buried    bool       // no more are made; guarded by burying
-	health    health
-	replays   replays // of letters
+	steering   turn        // one change of streams or plugins at a time
+	unmade     *definition // of streams that a request may make
+	streams    atomic.Pointer[map[string]*stream]
+	broken     sync.Map // name of a stream -> *brokenStream
+	accepting  atomic.Bool
+	burying    sync.Mutex // one dead letter is made at a time; nothing else is waited for while it is held
+	buried     bool       // no more are made; guarded by burying
+	health     health
+	replays    replays  // of letters
+	spoolsGone sync.Map // by stream: its spool was removed before the start
 
 	delivery context.Context // of the streams; its end is the hard stop
 	giveUp   context.CancelFunc
@@ -132,7 +133,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	}
 
 	keepers.Go(func() {
-		if err := g.folder.watch(keeping, g.spoolFolders); err != nil {
+		if err := g.folder.watch(keeping, g.spools); err != nil {
 			g.accepting.Store(false) // at once: nothing more is to be acknowledged
 			g.log.Error("THE DATA FOLDER IS GONE, the gateway stops", "error", err)
 			g.failures.add(err)

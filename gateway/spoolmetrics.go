@@ -23,13 +23,15 @@ var (
 	spoolSyncTime = spoolDesc("headgate_spool_sync_seconds_total", "Time that took.")
 	spoolFailed   = spoolDesc("headgate_spool_failed_writes_total", "Writes that failed, after which a new file was begun.")
 	spoolDamaged  = spoolDesc("headgate_spool_quarantined_total", "Damaged ranges of bytes that were set aside in the quarantine.")
+	spoolMissing  = spoolDesc("headgate_spool_missing_events_total", "Events that were written to the spool and not delivered, and were not in its files at the start, at most.")
+	spoolRemoved  = spoolDesc("headgate_spool_removed_files_total", "Files of the spool that were removed or cut off: while they were in use, which loses nothing, or the whole folder before the start.")
 	spoolLimit    = prometheus.NewDesc("headgate_spool_max_bytes", "Bytes that all spools together may have.", nil, nil)
 )
 
 // Describe is for the registry.
 func (m spoolMetrics) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{spoolBytes, spoolFrames, spoolEvents, spoolOldest, spoolWritten, spoolSyncs, spoolSyncTime,
-		spoolFailed, spoolDamaged, spoolLimit} {
+		spoolFailed, spoolDamaged, spoolMissing, spoolRemoved, spoolLimit} {
 		ch <- d
 	}
 }
@@ -45,7 +47,10 @@ func (m spoolMetrics) Collect(ch chan<- prometheus.Metric) {
 			continue
 		}
 		st := s.spool.Stats()
-		oldest := 0.0
+		oldest, gone := 0.0, 0.0
+		if _, ok := m.g.spoolsGone.Load(name); ok {
+			gone = 1
+		}
 		if !st.Oldest.IsZero() {
 			oldest = time.Since(st.Oldest).Seconds()
 		}
@@ -57,6 +62,7 @@ func (m spoolMetrics) Collect(ch chan<- prometheus.Metric) {
 		for d, v := range map[*prometheus.Desc]float64{
 			spoolWritten: float64(st.Written), spoolSyncs: float64(st.Groups), spoolSyncTime: st.Syncs.Seconds(),
 			spoolFailed: float64(st.Failed), spoolDamaged: float64(st.Damaged),
+			spoolMissing: float64(st.Missing), spoolRemoved: float64(st.Removed) + gone,
 		} {
 			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, name)
 		}

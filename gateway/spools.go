@@ -62,9 +62,18 @@ func (g *Gateway) openSpool(name string) (*spool.Spool, error) {
 	if _, dead := deadLetterOf(name); dead {
 		return nil, nil
 	}
+	gone := g.folder.spoolGone(name)
 	files, err := spool.Folder(g.folder.spoolFolder(name))
+	if err == nil {
+		err = g.folder.markSpool(name)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open spool: %w", err)
+	}
+	if gone {
+		g.log.Error("THE SPOOL OF A STREAM WAS REMOVED while no gateway ran: what was in it and not delivered is lost, how much it was nobody can tell",
+			"stream", name, "folder", g.folder.spoolFolder(name))
+		g.spoolsGone.Store(name, true)
 	}
 	return spool.New(spool.Config{Stream: name}, spool.Deps{Files: files, Space: g.space, Log: g.log})
 }
@@ -89,6 +98,10 @@ func (g *Gateway) spoolHealth() (fault, note string) {
 		if st := s.spool.Stats(); st.Frames > 0 && s.inTrouble() {
 			note = fmt.Sprintf("stream %s: %d events (%s) wait for the backend, the oldest for %v", name, st.Events,
 				settings.Bytes(st.Bytes), time.Since(st.Oldest).Round(time.Second))
+		} else if _, gone := g.spoolsGone.Load(name); gone {
+			note = fmt.Sprintf("stream %s: its spool was removed while no gateway ran; what it held and had not delivered is lost", name)
+		} else if st.Missing > 0 {
+			note = fmt.Sprintf("stream %s: up to %d events of the spool are lost, its files were removed or cut off; see its quarantine", name, st.Missing)
 		} else if st.Damaged > 0 && note == "" {
 			note = fmt.Sprintf("stream %s: %d damaged ranges are in the quarantine of the spool", name, st.Damaged)
 		}

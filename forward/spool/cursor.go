@@ -10,27 +10,50 @@ import (
 	"github.com/headgate-io/headgate/internal/failpoint"
 )
 
-// cursor is a table of how far each lane has come, in two slots that are written in turn: a crash in the middle of a
-// write leaves the other one. It is only a hint, written without a sync: an old one has frames sent again, which the
-// backend recognises or finds marked by their numbers.
+// cursor is a table of how far each lane has come and of what its files should hold, in two slots that are written in turn: a
+// crash in the middle of a write leaves the other one. It is mostly written without a sync: an old one has frames sent
+// again, which the backend recognises or finds marked by their numbers, and expects less of the files than they hold.
 type cursor struct {
 	mu     sync.Mutex
 	file   File // nil: it can't be written, which costs repetitions and nothing else
 	writes uint64
-	lanes  places
-	slot   [slotSize]byte
+	ledger
+	slot [slotSize]byte
 }
 
-// places has per lane the last confirmed number and the last of the run in flight.
-type places [maxPartitions]struct{ confirmed, sending uint64 }
+// ledger is what the cursor says.
+type ledger struct {
+	lanes          places
+	oldest, newest uint64 // numbers of the segments that there should be; 0: not known
+}
+
+// places has a place for each lane.
+type places [maxPartitions]place
+
+// place is how far a lane has come.
+type place struct {
+	confirmed, sending uint64 // last confirmed number, and the last of the run in flight
+	written            uint64 // last number that was synced
+	// events is how many events were ever synced, and before how many of them were in segments that are removed: the
+	// files hold the difference, or some were lost. A frame that is written again counts again.
+	events, before uint64
+}
 
 const (
 	cursorName = "cursor"
-	slotSize   = 8192
-	slotUsed   = 16 + 16*maxPartitions // marker, number of the write, lanes; its checksum follows
+	slotSize   = 16384
+	slotHead   = 36 // marker, number of the write, oldest, newest, lanes
+	slotPlace  = 40
+
+	// Of the first version, which had the first two columns only.
+	slotSize1 = 8192
+	slotUsed1 = 16 + 16*maxPartitions
 )
 
-var cursorMarker = [8]byte{0xf5, 'H', 'G', 'C', 'U', 'R', '0', '1'}
+var (
+	cursorMarker1 = [8]byte{0xf5, 'H', 'G', 'C', 'U', 'R', '0', '1'}
+	cursorMarker  = [8]byte{0xf5, 'H', 'G', 'C', 'U', 'R', '0', '2'}
+)
 
 // openCursor reads the newer of the two slots that are sound.
 func openCursor(files Files, size int64, exists bool) (*cursor, error) {
@@ -40,28 +63,61 @@ func openCursor(files Files, size int64, exists bool) (*cursor, error) {
 		return c, fmt.Errorf("open cursor: %w", err)
 	}
 	c.file = file
-	c.writes, c.lanes = readCursor(file, size)
+	c.writes, c.ledger = readCursor(file, size)
 	return c, nil
 }
 
-func readCursor(r io.ReaderAt, size int64) (writes uint64, lanes places) {
-	var raw [slotSize]byte
+func readCursor(r io.ReaderAt, size int64) (writes uint64, l ledger) {
+	raw := make([]byte, slotSize)
 	for slot := range int64(2) {
-		if n, _ := r.ReadAt(raw[:], slot*slotSize); n < slotUsed+4 || (slot+1)*slotSize > size {
-			continue
-		}
-		sum := binary.LittleEndian.Uint32(raw[slotUsed:])
-		n := binary.LittleEndian.Uint64(raw[8:])
-		if [8]byte(raw[:]) != cursorMarker || sum != crc32.Checksum(raw[:slotUsed], castagnoli) || n <= writes {
-			continue
-		}
-		writes = n
-		for p := range lanes {
-			lanes[p].confirmed = binary.LittleEndian.Uint64(raw[16+16*p:])
-			lanes[p].sending = binary.LittleEndian.Uint64(raw[24+16*p:])
+		n, _ := r.ReadAt(raw, slot*slotSize)
+		writes = max(writes, parseSlot(raw[:n], writes, &l))
+	}
+	if writes > 0 {
+		return writes, l
+	}
+	for slot := range int64(2) {
+		n, _ := r.ReadAt(raw[:slotSize1], slot*slotSize1)
+		if (slot+1)*slotSize1 <= size {
+			writes = max(writes, parseSlot1(raw[:n], writes, &l.lanes))
 		}
 	}
-	return writes, lanes
+	return writes, l
+}
+
+// parseSlot reads a slot into l, if it is sound and newer than after, and returns the number of its write, else 0.
+func parseSlot(raw []byte, after uint64, l *ledger) uint64 {
+	le := binary.LittleEndian
+	if len(raw) < slotHead+4 || [8]byte(raw) != cursorMarker {
+		return 0
+	}
+	writes, lanes := le.Uint64(raw[8:]), int(le.Uint32(raw[32:]))
+	end := slotHead + slotPlace*lanes
+	if lanes > maxPartitions || len(raw) < end+4 || le.Uint32(raw[end:]) != crc32.Checksum(raw[:end], castagnoli) || writes <= after {
+		return 0
+	}
+	*l = ledger{oldest: le.Uint64(raw[16:]), newest: le.Uint64(raw[24:])}
+	for p := range lanes {
+		at := raw[slotHead+slotPlace*p:]
+		l.lanes[p] = place{le.Uint64(at), le.Uint64(at[8:]), le.Uint64(at[16:]), le.Uint64(at[24:]), le.Uint64(at[32:])}
+	}
+	return writes
+}
+
+func parseSlot1(raw []byte, after uint64, lanes *places) uint64 {
+	if len(raw) < slotUsed1+4 {
+		return 0
+	}
+	sum := binary.LittleEndian.Uint32(raw[slotUsed1:])
+	writes := binary.LittleEndian.Uint64(raw[8:])
+	if [8]byte(raw) != cursorMarker1 || sum != crc32.Checksum(raw[:slotUsed1], castagnoli) || writes <= after {
+		return 0
+	}
+	for p := range lanes {
+		lanes[p].confirmed = binary.LittleEndian.Uint64(raw[16+16*p:])
+		lanes[p].sending = binary.LittleEndian.Uint64(raw[24+16*p:])
+	}
+	return writes
 }
 
 // set notes how far a lane has come: neither number ever goes back, and 0 says nothing of one.
@@ -76,20 +132,85 @@ func (c *cursor) set(partition int32, confirmed, sending uint64) error {
 	return c.write()
 }
 
+// wrote notes frames that were synced in the segment.
+func (c *cursor) wrote(seg *segment, frames []placed) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range frames {
+		f := &frames[i]
+		l := &c.lanes[f.partition]
+		l.written = max(l.written, f.last())
+		l.events += uint64(f.events)
+		seg.count(f.partition, uint64(f.events))
+	}
+	if c.oldest == 0 {
+		c.oldest = seg.number
+	}
+	c.newest = max(c.newest, seg.number)
+	return c.write()
+}
+
+// removed notes, for good, that a segment is no more expected, before it goes; oldest is the number of the first that is.
+func (c *cursor) removed(seg *segment, oldest uint64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for p, n := range seg.events {
+		c.lanes[p].before += n
+	}
+	seg.events = nil
+	c.oldest = max(c.oldest, oldest)
+	if c.file == nil {
+		return nil
+	}
+	if err := c.write(); err != nil {
+		return err
+	}
+	return c.file.Sync()
+}
+
+// expect makes what the segments hold what they should hold.
+func (c *cursor) expect(segments []*segment) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for p := range c.lanes {
+		c.lanes[p].events, c.lanes[p].before = 0, 0
+	}
+	c.oldest = 0
+	for i, seg := range segments {
+		if i == 0 {
+			c.oldest = seg.number
+		}
+		c.newest = max(c.newest, seg.number)
+		for p, n := range seg.events {
+			c.lanes[p].events += n
+		}
+	}
+	return c.write()
+}
+
 // write writes the table into the slot that was not written last; c.mu is held.
 func (c *cursor) write() error {
 	if c.file == nil {
 		return nil
 	}
 	c.writes++
-	raw := c.slot[:]
-	copy(raw, cursorMarker[:])
-	binary.LittleEndian.PutUint64(raw[8:], c.writes)
-	for p, l := range c.lanes {
-		binary.LittleEndian.PutUint64(raw[16+16*p:], l.confirmed)
-		binary.LittleEndian.PutUint64(raw[24+16*p:], l.sending)
+	lanes := len(c.lanes)
+	for lanes > 0 && c.lanes[lanes-1] == (place{}) {
+		lanes--
 	}
-	binary.LittleEndian.PutUint32(raw[slotUsed:], crc32.Checksum(raw[:slotUsed], castagnoli))
+	raw := append(c.slot[:0], cursorMarker[:]...)
+	le := binary.LittleEndian
+	raw = le.AppendUint64(raw, c.writes)
+	raw = le.AppendUint64(raw, c.oldest)
+	raw = le.AppendUint64(raw, c.newest)
+	raw = le.AppendUint32(raw, uint32(lanes))
+	for p := range lanes {
+		l := &c.lanes[p]
+		for _, n := range [...]uint64{l.confirmed, l.sending, l.written, l.events, l.before} {
+			raw = le.AppendUint64(raw, n)
+		}
+	}
+	raw = le.AppendUint32(raw, crc32.Checksum(raw, castagnoli))
 	_, err := c.file.WriteAt(raw, int64(c.writes%2)*slotSize)
 	failpoint.Pass(failpoint.Cursor)
 	return err

@@ -18,10 +18,15 @@ type Damage struct {
 	Partition int32  // of the frame whose payload is damaged, else -1
 	First     uint64 // its first number
 	Events    int
+
+	Missing *Missing // what the files should hold and do not; Segment names files that are not there, and the rest is zero
 }
 
 // String says where and what.
 func (d Damage) String() string {
+	if d.Missing != nil {
+		return fmt.Sprintf("lost: %v; files missing: %s", d.Missing, d.Segment)
+	}
 	what := "no record can be read"
 	switch {
 	case d.Partition >= 0:
@@ -49,53 +54,75 @@ func Examine(files Files, record func(Record) error, damage func(Damage) error) 
 		return err
 	}
 	slices.SortFunc(infos, func(a, b Info) int { return cmp.Compare(a.Name, b.Name) })
-	confirmed, err := confirmedIn(files, infos)
+	led, err := ledgerIn(files, infos)
 	if err != nil {
 		return err
 	}
+	e := examiner{led: led, record: record, damage: damage}
 	for _, i := range infos {
-		if _, salt, ok := parseSegmentName(i.Name); ok {
-			e := examiner{name: i.Name, salt: salt, confirmed: confirmed, record: record, damage: damage}
+		if number, salt, ok := parseSegmentName(i.Name); ok {
+			e.seg = &segment{name: i.Name, salt: salt, number: number}
+			e.segments = append(e.segments, e.seg)
 			if err := e.examine(files, i.Size); err != nil {
 				return fmt.Errorf("%s: %w", i.Name, err)
 			}
 		}
 	}
-	return nil
+	now, err := ledgerIn(files, infos) // a gateway may have removed some meanwhile
+	if err != nil || damage == nil {
+		return err
+	}
+	return e.takeStock(&now)
 }
 
-func confirmedIn(files Files, infos []Info) (lanes places, err error) {
+func ledgerIn(files Files, infos []Info) (led ledger, err error) {
 	for _, i := range infos {
 		if i.Name != cursorName {
 			continue
 		}
 		f, err := files.Open(cursorName, false)
 		if err != nil {
-			return lanes, err
+			return led, err
 		}
-		_, lanes = readCursor(f, i.Size)
-		return lanes, f.Close()
+		_, led = readCursor(f, i.Size)
+		return led, f.Close()
 	}
-	return lanes, nil
+	return led, nil
 }
 
-// examiner reads one segment.
+// examiner reads the segments.
 type examiner struct {
-	name      string
-	salt      uint32
-	confirmed places
-	record    func(Record) error
-	damage    func(Damage) error
+	led      ledger
+	seg      *segment // that is read
+	segments []*segment
+	live     [maxPartitions][]ref // not confirmed
+	record   func(Record) error
+	damage   func(Damage) error
+}
+
+// takeStock reports what is missing; now is the ledger as it is at the end.
+func (e *examiner) takeStock(now *ledger) error {
+	for p := range e.live {
+		l := e.led.lanes[p]
+		l.before, l.confirmed = now.lanes[p].before, now.lanes[p].confirmed
+		slices.SortFunc(e.live[p], func(a, b ref) int { return cmp.Compare(a.first, b.first) })
+		if m, ok := l.missing(int32(p), foundIn(e.segments, now.oldest, p), e.live[p]); ok {
+			if err := e.damage(Damage{Segment: absent(e.segments, &e.led), Partition: -1, Missing: &m}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (e *examiner) examine(files Files, size int64) error {
-	file, err := files.Open(e.name, false)
+	file, err := files.Open(e.seg.name, false)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
 	var f Frame
-	for sc := newScanner(file, size, e.salt); ; {
+	for sc := newScanner(file, size, e.seg.salt); ; {
 		r, err := sc.next()
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -110,14 +137,19 @@ func (e *examiner) examine(files Files, size int64) error {
 }
 
 func (e *examiner) judge(file File, r *found, f *Frame) error {
-	d := Damage{Segment: e.name, Offset: r.off, Size: r.end - r.off, Torn: r.tail, Partition: -1}
+	d := Damage{Segment: e.seg.name, Offset: r.off, Size: r.end - r.off, Torn: r.tail, Partition: -1}
 	if !r.damaged {
 		if r.kind != kindFrame {
 			return nil
 		}
-		_, err := readRecord(file, r.off, e.salt, f)
+		confirmed := r.Last() <= e.led.lanes[r.Partition].confirmed
+		e.seg.count(r.Partition, uint64(r.Events))
+		if !confirmed {
+			e.live[r.Partition] = append(e.live[r.Partition], ref{first: r.First, events: uint32(r.Events)})
+		}
+		_, err := readRecord(file, r.off, e.seg.salt, f)
 		if err == nil && e.record != nil {
-			return e.record(Record{Segment: e.name, Offset: r.off, At: time.UnixMilli(r.at), Frame: *f, Confirmed: r.Last() <= e.confirmed[r.Partition].confirmed})
+			return e.record(Record{Segment: e.seg.name, Offset: r.off, At: time.UnixMilli(r.at), Frame: *f, Confirmed: confirmed})
 		}
 		if !errors.Is(err, errDamaged) {
 			return err

@@ -16,7 +16,7 @@ type Files interface {
 	// List returns the files with their sizes, in any order, without those in quarantine.
 	List() ([]Info, error)
 	// Open opens a file for reading and writing. With create there must be none; it is empty then, and would still be
-	// there after a power cut.
+	// there after a power cut. A folder that was removed is made again.
 	Open(name string, create bool) (File, error)
 	// Remove returns when the file is gone and will not come back after a power cut; one that is not there is no error.
 	Remove(name string) error
@@ -42,6 +42,9 @@ func Folder(path string) (Files, error) {
 	if err := os.MkdirAll(filepath.Join(path, quarantine), 0o700); err != nil {
 		return nil, err
 	}
+	if err := wholefile.SyncFolder(path); err != nil {
+		return nil, err
+	}
 	return folder(path), wholefile.SyncFolder(filepath.Dir(path))
 }
 
@@ -51,6 +54,9 @@ type folder string
 
 func (d folder) List() (all []Info, err error) {
 	entries, err := os.ReadDir(string(d))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	for _, e := range entries {
 		if !e.Type().IsRegular() {
 			continue
@@ -80,6 +86,11 @@ func (d folder) Open(name string, create bool) (File, error) {
 		return file{f}, nil
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrNotExist) { // the folder was removed while the spool is in use
+		if _, err = Folder(string(d)); err == nil {
+			f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -54,9 +54,13 @@ func TestAFrameIsConfirmedPartlyBeforeItIsWritten(t *testing.T) {
 	})
 }
 
-// F11: nothing is durable in a file that nobody would find, or in a folder that is gone.
+// F11: nothing is durable in a file that nobody would find, or in a folder that is gone and cannot be made again.
 func TestF11ARemovedFolderTakesNothing(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "a")
+	top := filepath.Join(t.TempDir(), "top")
+	dir := filepath.Join(top, "a")
+	if err := os.Mkdir(top, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	files, err := Folder(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +79,10 @@ func TestF11ARemovedFolderTakesNothing(t *testing.T) {
 	if !put(frame(0, 1, 1, 100)) {
 		t.Fatal("the frame is not safe")
 	}
-	if err := os.RemoveAll(dir); err != nil {
+	if err := os.RemoveAll(top); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(top, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for first := range uint64(3) {

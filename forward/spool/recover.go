@@ -38,10 +38,11 @@ func (s *Spool) recover() error {
 	}
 	for p := range s.lanes {
 		hint := &s.cursor.lanes[p]
-		s.lanes[p].settle(s, hint.confirmed)
+		s.lanes[p].settle(s, hint.confirmed, hint.written)
 		hint.confirmed = s.lanes[p].confirmed
 		s.lanes[p].sent = hint.sending
 	}
+	s.takeStock()
 	for _, seg := range s.segments {
 		s.stats.Bytes += seg.size
 		s.space.used.Add(seg.size)
@@ -78,6 +79,7 @@ func (s *Spool) scanAll() {
 		for _, r := range scans[i].frames {
 			l := &s.lanes[r.partition]
 			l.refs = append(l.refs, r.ref)
+			seg.count(r.partition, uint64(r.events))
 		}
 		scans[i] = contents{}
 	}
@@ -123,7 +125,7 @@ func (s *Spool) scan(seg *segment, newest bool) (c contents) {
 }
 
 // settle puts the lane's frames in order, each once, without those that are confirmed.
-func (l *lane) settle(s *Spool, hint uint64) {
+func (l *lane) settle(s *Spool, hint, written uint64) {
 	order := func(a, b ref) int {
 		return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.events, b.events), cmp.Compare(a.seg.number, b.seg.number))
 	}
@@ -131,6 +133,7 @@ func (l *lane) settle(s *Spool, hint uint64) {
 		slices.SortStableFunc(l.refs, order)
 	}
 	kept := l.refs[:0]
+	l.written = written // also of files that are lost
 	for _, r := range l.refs {
 		l.written = max(l.written, r.last())
 		if n := len(kept); n > 0 && kept[n-1].first == r.first && kept[n-1].events == r.events {

@@ -18,8 +18,19 @@ type segment struct {
 	at       time.Time
 	unread   bool // the disk did not let us read all of it: it stays as it is
 	damaged  bool // some of it can't be read: what lives is copied forward, so that the damage goes
+	absent   bool // its file was removed, or cut off, while it is in use
 	readers  int
 	gone     bool // removed; who reads it last closes it
+
+	events []uint64 // in its frames, by partition, also of those confirmed; guarded by the cursor's lock
+}
+
+// count adds events of a partition.
+func (s *segment) count(partition int32, events uint64) {
+	for len(s.events) <= int(partition) {
+		s.events = append(s.events, 0)
+	}
+	s.events[partition] += events
 }
 
 // segmentName has the number of a segment, by which they are ordered, and its salt.

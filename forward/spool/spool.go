@@ -52,6 +52,7 @@ type Spool struct {
 	waited   int        // entries that somebody waits for
 	waiting  int        // entries in the lanes
 	closing  bool
+	checking bool  // it is to be looked whether all files are there
 	stuck    error // why the last write failed, nil since one has succeeded
 	stats    Stats
 }
@@ -64,6 +65,7 @@ type lane struct {
 	confirmed uint64   // number up to which everything is confirmed
 	written   uint64   // number of the last event that was written
 	sent      uint64   // number of the last event of the run that an earlier process sent last
+	missing   uint64   // events that were found to be lost at the start
 }
 
 // ref is where a frame is.
@@ -96,6 +98,7 @@ type Backlog struct {
 	Bytes       int64
 	Confirmed   uint64 // number up to which everything is confirmed, maybe in the middle of the first frame
 	Highest     uint64 // number of the last event that is known, also of those confirmed
+	Lost        uint64 // events that were written and not confirmed, and are not there any more
 	Sent        uint64 // number of the last event of the run that was sent last; a hint, 0 for none
 }
 
@@ -112,7 +115,9 @@ type Stats struct {
 	Failed      uint64 // writes that failed, after which a new file was begun
 	Damaged     uint64 // ranges of bytes that were set aside
 	DamagedSize int64
-	Lost        uint64 // events in them, as far as their headers could be read
+	Lost        uint64 // events in them, as far as their headers could be read, and those missing
+	Removed     uint64 // files that were removed or cut off while they were in use, and written again
+	Missing     uint64 // events that were written and are not in the files any more, at most
 	Torn        int64  // bytes at the ends of segments that a crash cut off, set aside too
 	Copied      uint64 // frames written again so that a segment could go
 }
@@ -178,8 +183,12 @@ func (s *Spool) Advance(partition int32, confirmed, sending uint64) {
 // note moves the cursor on.
 func (s *Spool) note(partition int32, confirmed, sending uint64) {
 	if err := s.cursor.set(partition, confirmed, sending); err != nil {
-		s.log.Warn("the cursor of the spool can't be written: after a restart the backend gets frames again", "error", err)
+		s.warnCursor(err)
 	}
+}
+
+func (s *Spool) warnCursor(err error) {
+	s.log.Warn("the cursor of the spool can't be written: after a restart the backend gets frames again", "error", err)
 }
 
 // confirm returns the entries that need not be written any more, the number to note in the cursor (0 for none), and
@@ -249,7 +258,7 @@ func (s *Spool) Backlog(partition int32) (b Backlog) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := &s.lanes[partition]
-	b.Highest, b.Sent, b.Confirmed = max(l.confirmed, l.written), l.sent, l.confirmed
+	b.Highest, b.Sent, b.Confirmed, b.Lost = max(l.confirmed, l.written), l.sent, l.confirmed, l.missing
 	for i := range l.refs {
 		r := &l.refs[i]
 		b.Frames++

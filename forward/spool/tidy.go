@@ -120,6 +120,7 @@ func (w *writer) copyGroup(refs []placed) error {
 			r.seg.unread = true
 			return err
 		}
+		w.placed = append(w.placed, placed{r.ref, r.partition})
 		moved[i] = ref{first: r.first, events: r.events, size: r.size, seg: w.current, off: w.current.size + int64(len(w.buf))}
 		w.buf = appendRecord(w.buf, &f, w.current.salt, now)
 	}
@@ -128,6 +129,7 @@ func (w *writer) copyGroup(refs []placed) error {
 			w.poison(err)
 			return err
 		}
+		w.account()
 	}
 	for i, r := range refs {
 		if moved[i].seg == nil {
@@ -178,8 +180,23 @@ func (l *lane) find(r ref) (int, bool) {
 	return 0, false
 }
 
+// oldestWithout returns the number of the first segment but that one; if there is none, that of the next.
+func (w *writer) oldestWithout(seg *segment) uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, other := range w.segments {
+		if other != seg {
+			return other.number
+		}
+	}
+	return w.number + 1
+}
+
 // remove takes a segment out of the spool and deletes its file.
 func (w *writer) remove(seg *segment) error {
+	if err := w.cursor.removed(seg, w.oldestWithout(seg)); err != nil {
+		w.warnCursor(err)
+	}
 	if err := w.files.Remove(seg.name); err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ type writer struct {
 	buf     []byte
 	group   []*Entry
 	offs    []int64  // where the records of the group lie in buf
+	placed  []placed // what was written last
 	passed  []placed // what was confirmed while it was written: frames of it, and beginnings of frames
 	ending  bool
 	pause   time.Duration
@@ -38,6 +39,7 @@ func (s *Spool) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
+		w.check()
 		w.tidy()
 		wait, done := w.gather(time.Now())
 		work := s.work
@@ -80,6 +82,7 @@ func (w *writer) commit() (pause time.Duration) {
 	}
 	w.pause = 0
 	w.index(began)
+	w.account()
 	for _, r := range w.passed {
 		w.note(r.partition, r.last(), 0)
 	}
@@ -123,6 +126,7 @@ func (w *writer) persist() error {
 
 // makeRoom makes the current segment one that may take more; at is when the oldest frame was written that goes in.
 func (w *writer) makeRoom(at time.Time) error {
+	w.placed = w.placed[:0]
 	if w.current != nil && w.current.size < w.cfg.SegmentBytes {
 		return nil
 	}
@@ -172,6 +176,7 @@ func (w *writer) index(began time.Time) {
 
 // enter makes one frame known; w.mu is held.
 func (w *writer) enter(e *Entry, r ref) {
+	w.placed = append(w.placed, placed{r, e.Partition})
 	l := &w.lanes[e.Partition]
 	l.written = max(l.written, r.last())
 	if r.last() <= l.confirmed {
@@ -183,6 +188,13 @@ func (w *writer) enter(e *Entry, r ref) {
 	}
 	l.refs = append(l.refs, r)
 	w.countIn(&r)
+}
+
+// account notes what was written last as something that the files should hold.
+func (w *writer) account() {
+	if err := w.cursor.wrote(w.current, w.placed); err != nil {
+		w.warnCursor(err)
+	}
 }
 
 // grown counts bytes of segments; w.mu is held.
