@@ -19,6 +19,7 @@ type Config struct {
 	Memory     settings.Bytes           `json:"memory"` // bytes of events held in memory, requests and lanes together
 	Log        LogConfig                `json:"log"`
 	HTTP       HTTPConfig               `json:"http"`
+	QUIC       QUICConfig               `json:"quic"`
 	Admin      AdminConfig              `json:"admin"`
 	Auth       *AuthConfig              `json:"auth"` // nil: everybody may do everything
 	Rates      RatesConfig              `json:"rates"`
@@ -88,6 +89,7 @@ func DefaultConfig() Config {
 			RequestTimeout: settings.Duration(30 * time.Second),
 			MaxConnections: 20_000, MaxConnectionsPerAddress: 1_000, MaxConnectionAge: settings.Duration(5 * time.Minute),
 		},
+		QUIC:    QUICConfig{IdleTimeout: settings.Duration(30 * time.Second)},
 		Admin:   AdminConfig{Listen: "127.0.0.1:9090"},
 		Plugins: PluginsConfig{Memory: 64 << 20, Deadline: settings.Duration(100 * time.Millisecond)},
 		Drain:   DrainConfig{Timeout: settings.Duration(30 * time.Second)},
@@ -175,6 +177,7 @@ func (c *Config) Validate() error {
 	add("idempotency.window", mustBe(c.Idempotency.Window >= settings.Duration(time.Second), "must be at least 1s, got %s", time.Duration(c.Idempotency.Window)))
 	add("idempotency.keys", mustBe(c.Idempotency.Keys >= 1 && c.Idempotency.Keys <= 10_000_000, "must be 1 to 10000000, got %d", c.Idempotency.Keys))
 	add("http", c.HTTP.problem())
+	add("quic", c.QUIC.problem())
 	add("admin.listen", address(c.Admin.Listen))
 	add("drain.timeout", mustBe(c.Drain.Timeout > 0, "must be more than 0; a second signal stops at once"))
 	add("streams", mustBe(len(c.Streams) <= maxStreams, "at most %d, got %d", maxStreams, len(c.Streams)))

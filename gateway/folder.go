@@ -159,7 +159,7 @@ type running struct {
 	HTTP    string `json:"http"`
 	HTTPS   string `json:"https"`
 	Admin   string `json:"admin"`
-	QUIC    string `json:"quic,omitempty"`
+	QUIC    string `json:"quic"` // UDP; empty without
 	Version string `json:"version"`
 }
 

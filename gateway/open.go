@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -60,8 +61,12 @@ func (g *Gateway) newParts() (err error) {
 		g.forget(context.Background(), digest)
 	}
 	h := g.cfg.HTTP
+	quic, err := g.quic()
+	if err != nil {
+		return err
+	}
 	g.ingest, err = ingest.New(ingest.Config{
-		Listen: h.Listen, TLSListen: h.TLS.Listen, TLS: g.secure(), Origins: h.CORS.Origins,
+		Listen: h.Listen, TLSListen: h.TLS.Listen, TLS: g.secure(), QUIC: quic, Origins: h.CORS.Origins,
 		ReadTimeout: time.Duration(h.ReadTimeout), IdleTimeout: time.Duration(h.IdleTimeout),
 		RequestTimeout: time.Duration(h.RequestTimeout), MaxConnections: g.connections(),
 		MaxConnectionsPerAddress: h.MaxConnectionsPerAddress, MaxRequestsPerConnection: h.MaxRequestsPerConnection,
@@ -120,12 +125,12 @@ func (g *Gateway) openStreams(ctx context.Context) error {
 // announce tells the world, in run.json and the log, that and where we are ready.
 func (g *Gateway) announce() error {
 	doc := running{
-		PID: os.Getpid(), HTTP: text(g.addresses.http), HTTPS: text(g.addresses.https), Admin: text(g.addresses.admin), Version: g.deps.Build.Version,
+		PID: os.Getpid(), HTTP: text(g.addresses.http), HTTPS: text(g.addresses.https), Admin: text(g.addresses.admin), QUIC: text(g.addresses.quic), Version: g.deps.Build.Version,
 	}
 	if err := g.folder.announce(doc); err != nil {
 		return fmt.Errorf("write run.json: %w", err)
 	}
-	g.log.Info("ready", "http", doc.HTTP, "https", doc.HTTPS, "admin", doc.Admin, "data", g.folder.path)
+	g.log.Info("ready", "http", doc.HTTP, "https", doc.HTTPS, "quic", doc.QUIC, "admin", doc.Admin, "data", g.folder.path)
 	if g.deps.Out != nil {
 		url := "http://" + doc.HTTP
 		if doc.HTTP == "" {
@@ -150,16 +155,19 @@ func (c *Config) firstStream() string {
 	return "demo"
 }
 
-// listen opens both sockets.
+// listen opens the sockets.
 func (g *Gateway) listen() error {
 	var errHTTP, errAdmin error
 	var at ingest.Addresses
 	at, errHTTP = g.ingest.Listen()
-	g.addresses.http, g.addresses.https = at.Plain, at.TLS
+	g.addresses.http, g.addresses.https, g.addresses.quic = at.Plain, at.TLS, at.QUIC
 	g.addresses.admin, errAdmin = g.admin.Listen()
 	ingestSetting := "http.listen"
 	if g.cfg.HTTP.TLS.on() {
 		ingestSetting = "http.listen or http.tls.listen"
+	}
+	if errHTTP != nil && strings.Contains(errHTTP.Error(), "QUIC") {
+		ingestSetting = "quic.listen"
 	}
 	return errors.Join(notListening(ingestSetting, errHTTP), notListening("admin.listen", errAdmin))
 }
@@ -178,7 +186,7 @@ func notListening(setting string, err error) error {
 }
 
 // addresses are what the listeners listen on.
-type addresses struct{ http, https, admin net.Addr }
+type addresses struct{ http, https, quic, admin net.Addr }
 
 // text is the address, empty when there is none.
 func text(a net.Addr) string {

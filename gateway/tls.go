@@ -33,7 +33,7 @@ func (c *TLSConfig) problem() error {
 // openCertificate makes the keeper of the certificate where one is wanted.
 func (g *Gateway) openCertificate() (err error) {
 	c := &g.cfg.HTTP.TLS
-	if !c.on() {
+	if !c.on() && !g.cfg.QUIC.on() {
 		return nil
 	}
 	pair := certs.Pair{Cert: c.Cert, Key: c.Key}
@@ -41,7 +41,9 @@ func (g *Gateway) openCertificate() (err error) {
 		if pair, err = certs.Development(g.folder.path, time.Now()); err != nil {
 			return err
 		}
-		g.log.Warn("http.tls names no certificate: a self-signed one is used, for development on this machine", "file", pair.Cert)
+		if c.on() || g.cfg.QUIC.Listen != "" {
+			g.log.Warn("http.tls names no certificate: a self-signed one is used, for development on this machine", "file", pair.Cert)
+		}
 	}
 	if g.certs, err = certs.Open(pair, g.log); err != nil {
 		return fmt.Errorf("http.tls: %w", err)
@@ -49,9 +51,9 @@ func (g *Gateway) openCertificate() (err error) {
 	return g.metrics.Register(g.certs.Collector())
 }
 
-// secure returns the settings of TLS for the ingest listener, nil without.
+// secure returns the settings of TLS for the ingest listener on TCP, nil without.
 func (g *Gateway) secure() *tls.Config {
-	if g.certs == nil {
+	if !g.cfg.HTTP.TLS.on() {
 		return nil
 	}
 	return g.certs.TLS("http/1.1")

@@ -3,6 +3,7 @@ package ingest
 import (
 	"bytes"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 
@@ -52,6 +53,15 @@ func (c *cors) mark(h *fasthttp.ResponseHeader, origins [][]byte) {
 	h.Add("Vary", "Origin")
 	if len(origins) == 1 && c.origins[string(origins[0])] {
 		h.SetBytesV("Access-Control-Allow-Origin", origins[0])
+		h.Set("Access-Control-Expose-Headers", corsExposed)
+	}
+}
+
+// markHTTP is mark for HTTP/3.
+func (c *cors) markHTTP(h http.Header, origins []string) {
+	h.Add("Vary", "Origin")
+	if len(origins) == 1 && c.origins[origins[0]] {
+		h.Set("Access-Control-Allow-Origin", origins[0])
 		h.Set("Access-Control-Expose-Headers", corsExposed)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -23,7 +24,8 @@ type edge struct {
 	wait time.Duration // for the next byte of a body
 	age  time.Duration // of a connection before it is closed behind an answer, 0: no limit
 
-	cors *cors // nil: nothing is said to browsers
+	cors *cors                  // nil: nothing is said to browsers
+	alt  atomic.Pointer[[]byte] // the value of Alt-Svc while HTTP/3 is spoken, else nil
 
 	handover handover
 }
@@ -203,6 +205,9 @@ func (e *edge) write(fast *fasthttp.RequestCtx, c *conn, a *answer) {
 	h.SetContentType(a.mediaType)
 	for _, f := range a.fields[:a.n] {
 		h.SetCanonical([]byte(f.name), []byte(f.value))
+	}
+	if alt := e.alt.Load(); alt != nil && c.secure != nil {
+		h.SetBytesV("Alt-Svc", *alt)
 	}
 	if len(a.doc) <= mostRoom {
 		fast.SetBody(a.doc) // a copy, into memory that goes round

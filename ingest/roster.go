@@ -22,6 +22,7 @@ type roster struct {
 	mu        sync.Mutex // guards what follows
 	gone      *sync.Cond // a connection was closed
 	conns     map[*conn]struct{}
+	others    int // connections that are not ours to close: those over QUIC
 	addresses map[netip.Addr]int
 }
 
@@ -36,16 +37,25 @@ func newRoster(cfg *Config) *roster {
 func (r *roster) enter(c *conn, closed func() bool) *event.Problem {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch {
-	case closed():
+	if closed() {
 		return event.Problemf(event.Draining, "the gateway stops")
-	case len(r.conns) >= r.most:
-		return event.Problemf(event.Overloaded, "too many connections: the gateway takes %d (http.max_connections)", r.most)
-	case r.perAddress > 0 && r.addresses[c.addr] >= r.perAddress:
-		return event.Problemf(event.CallerRate, "too many connections from your address: the gateway takes %d of one (http.max_connections_per_address)", r.perAddress)
+	}
+	if no := r.room(c.addr); no != nil {
+		return no
 	}
 	r.conns[c] = struct{}{}
 	r.addresses[c.addr]++
+	return nil
+}
+
+// room says why there may be no further connection from addr; r.mu is held.
+func (r *roster) room(addr netip.Addr) *event.Problem {
+	switch {
+	case len(r.conns)+r.others >= r.most:
+		return event.Problemf(event.Overloaded, "too many connections: the gateway takes %d (http.max_connections)", r.most)
+	case r.perAddress > 0 && r.addresses[addr] >= r.perAddress:
+		return event.Problemf(event.CallerRate, "too many connections from your address: the gateway takes %d of one (http.max_connections_per_address)", r.perAddress)
+	}
 	return nil
 }
 
@@ -53,17 +63,42 @@ func (r *roster) forget(c *conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.conns, c)
-	if r.addresses[c.addr]--; r.addresses[c.addr] <= 0 {
-		delete(r.addresses, c.addr)
-	}
+	r.uncount(c.addr)
 	r.gone.Broadcast()
+}
+
+// uncount takes a connection off those of its address; r.mu is held.
+func (r *roster) uncount(addr netip.Addr) {
+	if r.addresses[addr]--; r.addresses[addr] <= 0 {
+		delete(r.addresses, addr)
+	}
+}
+
+// Enter counts a connection over QUIC, which has no socket of its own, or says why there may be none.
+func (r *roster) Enter(addr netip.Addr) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if no := r.room(addr); no != nil {
+		return no
+	}
+	r.others++
+	r.addresses[addr]++
+	return nil
+}
+
+// Leave takes back an Enter.
+func (r *roster) Leave(addr netip.Addr) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.others--
+	r.uncount(addr)
 }
 
 // count is how many connections are open.
 func (r *roster) count() float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return float64(len(r.conns))
+	return float64(len(r.conns) + r.others)
 }
 
 // watch exports how many connections are open, and how many may be.
@@ -73,7 +108,7 @@ func (r *roster) watch(reg prometheus.Registerer) error {
 	}
 	return errors.Join(
 		reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "headgate_http_connections",
-			Help: "Open connections of clients that send events, with TLS and without."}, r.count)),
+			Help: "Open connections of clients that send events: TCP, with TLS and without, and QUIC."}, r.count)),
 		reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "headgate_http_connections_limit",
 			Help: "How many there may be: http.max_connections, or what the limit of open files leaves."}, func() float64 { return float64(r.most) })))
 }

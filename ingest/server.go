@@ -29,6 +29,7 @@ type Config struct {
 	Listen                   string        // address, 127.0.0.1:8080; port 0 takes a free one; Nowhere: only with TLS
 	TLSListen                string        // address of a second listener, which speaks TLS; 127.0.0.1:8443
 	TLS                      *tls.Config   // its certificates; nil: there is none
+	QUIC                     *QUICConfig   // the listener for HTTP/3; nil: there is none
 	Origins                  []string      // whose pages may send with a browser, see CheckOrigin; nil: none but our own
 	ReadTimeout              time.Duration // for a header, and for each next byte of a body; 10 s
 	IdleTimeout              time.Duration // between requests; 90 s
@@ -57,6 +58,7 @@ type Server struct {
 	http   *fasthttp.Server
 	open   *roster
 	lns    []*listener
+	quic   *quicSide          // nil: QUIC is not spoken
 	cancel context.CancelFunc // ends the context of the requests in progress
 }
 
@@ -95,8 +97,13 @@ func New(cfg Config, gate Gate, deps Deps) (*Server, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
-	s.http = newFast(ctx, &cfg, &edge{core: c, log: deps.Log, wait: cfg.ReadTimeout, age: cfg.MaxConnectionAge, cors: newCORS(cfg.Origins)})
-	return s, nil
+	e := &edge{core: c, log: deps.Log, wait: cfg.ReadTimeout, age: cfg.MaxConnectionAge, cors: newCORS(cfg.Origins)}
+	s.http = newFast(ctx, &cfg, e)
+	if cfg.QUIC != nil {
+		s.quic = newQUICSide(ctx, &cfg, e, s.open)
+		err = s.quic.watch(deps.Metrics)
+	}
+	return s, err
 }
 
 // newFast configures fasthttp. Requests run under ctx.
@@ -127,7 +134,7 @@ func newFast(ctx context.Context, cfg *Config, e *edge) *fasthttp.Server {
 }
 
 // Addresses are what a server listens on; nil: it does not.
-type Addresses struct{ Plain, TLS net.Addr }
+type Addresses struct{ Plain, TLS, QUIC net.Addr }
 
 // Listen opens the sockets and returns their addresses. Connections wait until Run.
 func (s *Server) Listen() (a Addresses, err error) {
@@ -136,6 +143,9 @@ func (s *Server) Listen() (a Addresses, err error) {
 	}
 	if s.cfg.TLS != nil && err == nil {
 		a.TLS, err = s.listen(s.cfg.TLSListen, s.cfg.TLS)
+	}
+	if s.quic != nil && err == nil {
+		a.QUIC, err = s.quic.listen()
 	}
 	if err != nil {
 		s.shut()
@@ -169,6 +179,11 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	}
 	stop := context.AfterFunc(ctx, s.drop)
 	defer stop()
+	if s.quic != nil {
+		over := make(chan struct{})
+		go func() { defer close(over); s.quic.run() }()
+		defer func() { <-over }()
+	}
 	ended := make(chan error)
 	for _, ln := range s.lns {
 		go func() { ended <- s.http.Serve(ln) }()
@@ -185,11 +200,16 @@ func (s *Server) Run(ctx context.Context) (err error) {
 
 // Shutdown stops accepting, closes idle connections, lets requests in progress be answered with Connection: close, and
 // returns when none is left. When ctx ends first, the connections that are left are dropped and its error is returned.
-func (s *Server) Shutdown(ctx context.Context) error {
+func (s *Server) Shutdown(ctx context.Context) (failed error) {
 	if len(s.lns) == 0 {
 		return nil
 	}
 	err := s.shut()
+	if s.quic != nil {
+		over := make(chan error, 1)
+		go func() { over <- s.quic.shutdown(ctx) }()
+		defer func() { failed = errors.Join(failed, <-over) }()
+	}
 	silent := time.AfterFunc(silentTime, func() { s.open.kill(func(c *conn) bool { return c.silent.Load() }) })
 	defer silent.Stop()
 	err = errors.Join(err, s.http.ShutdownWithContext(ctx))
@@ -204,4 +224,7 @@ func (s *Server) drop() {
 	s.cancel()
 	s.shut()
 	s.open.kill(func(*conn) bool { return true })
+	if s.quic != nil {
+		s.quic.drop()
+	}
 }

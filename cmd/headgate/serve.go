@@ -55,6 +55,7 @@ func serve(ctx context.Context, src gateway.Sources) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbage)
 	}
+	os.Setenv("QUIC_GO_DISABLE_RECEIVE_BUFFER_WARNING", "true") // we say it ourselves, with what to do
 	cfg, warnings, err := gateway.Load(src)
 	if err != nil {
 		return usageError(err)

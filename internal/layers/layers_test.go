@@ -50,6 +50,7 @@ var allowed = map[string][]string{
 
 	"ingest":             append([]string{"internal/requestid", "internal/jsonscan", "internal/compress", "internal/window", "sdk/wire"}, shared...),
 	"ingest/cloudevents": {"event", "internal/jsonscan"},
+	"ingest/quicdoor":    {},
 	"plugins":            append([]string{"internal/jsonscan", "sdk/abi"}, shared...),
 	"partitioner":        {"event"},
 	"forward":            append([]string{"internal/compress", "sdk/wire"}, shared...),

@@ -1,0 +1,107 @@
+package ingest
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/http3"
+)
+
+// h3Conn is one connection that speaks HTTP/3.
+type h3Conn struct {
+	*quic.Conn
+	active atomic.Int64 // requests whose header was read and whose answer is not written
+}
+
+type h3ConnKey struct{}
+
+var discard = slog.New(slog.DiscardHandler) // clients that go away are no error of ours
+
+// attach knows a connection until it is closed. At its age it is closed, unless a request is running: also when streams
+// are open on which no header comes.
+func (h *h3) attach(ctx context.Context, conn *quic.Conn) context.Context {
+	c := &h3Conn{Conn: conn}
+	h.mu.Lock()
+	h.conns[c] = struct{}{}
+	h.mu.Unlock()
+	context.AfterFunc(conn.Context(), func() {
+		h.mu.Lock()
+		delete(h.conns, c)
+		h.mu.Unlock()
+	})
+	if h.age > 0 {
+		go c.expire(h.age)
+	}
+	return context.WithValue(ctx, h3ConnKey{}, c)
+}
+
+// settled is how long a connection without requests is left open for what may still be on its way.
+const settled = 500 * time.Millisecond
+
+// expire closes the connection when it is old enough and idle. It returns when that is closed.
+func (c *h3Conn) expire(age time.Duration) {
+	timer := time.NewTimer(age)
+	defer timer.Stop()
+	for {
+		select {
+		case <-c.Context().Done():
+			return
+		case <-timer.C:
+		}
+		if c.leave() {
+			return
+		}
+		timer.Reset(settled)
+	}
+}
+
+// leave closes the connection unless a request is running.
+func (c *h3Conn) leave() bool {
+	if c.active.Load() > 0 {
+		return false
+	}
+	c.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "")
+	return true
+}
+
+// shutdown says GOAWAY on every connection, refuses further requests so that they can be sent elsewhere
+// (H3_REQUEST_REJECTED), and closes each connection when its last request is answered. It returns when all are closed, or
+// when ctx ends, which drops them.
+func (h *h3) shutdown(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(settled)
+		defer tick.Stop()
+		for n := 1; n > 0; {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+			n = h.leave()
+		}
+	}()
+	err := h.server.Shutdown(ctx)
+	<-done
+	return err
+}
+
+// leave closes what is idle and returns how many connections are left.
+func (h *h3) leave() (left int) {
+	h.mu.Lock()
+	all := make([]*h3Conn, 0, len(h.conns))
+	for c := range h.conns {
+		all = append(all, c)
+	}
+	h.mu.Unlock()
+	for _, c := range all {
+		if !c.leave() {
+			left++
+		}
+	}
+	return left
+}
