@@ -168,7 +168,7 @@ func TestH10MaxConnections(t *testing.T) {
 			if !strings.Contains(string(r.body), c.setting+")") {
 				t.Errorf("%s does not name %s", r.body, c.setting)
 			}
-			if err := testutil.GatherAndCompare(g.metrics, strings.NewReader("# HELP headgate_http_connections Open connections of clients that send events, with TLS and without.\n"+
+			if err := testutil.GatherAndCompare(g.metrics, strings.NewReader("# HELP headgate_http_connections Open connections of clients that send events: TCP, with TLS and without, and QUIC.\n"+
 				"# TYPE headgate_http_connections gauge\nheadgate_http_connections 2\n"), "headgate_http_connections"); err != nil {
 				t.Error(err)
 			}

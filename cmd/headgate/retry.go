@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quic-go/quic-go"
+
 	"github.com/headgate-io/headgate/event"
 )
 
@@ -26,7 +28,8 @@ func judge(err error, now time.Time) outcome {
 	refused, ok := errors.AsType[*refusedError](err)
 	if !ok {
 		op, isOp := errors.AsType[*net.OpError](err)
-		return outcome{retry: true, unknown: !isOp || op.Op != "dial"}
+		_, unheard := errors.AsType[*quic.HandshakeTimeoutError](err)
+		return outcome{retry: true, unknown: !unheard && (!isOp || op.Op != "dial")}
 	}
 	o := outcome{after: retryAfter(refused.header, now), durable: refused.doc.Stored == event.StoredDurable}
 	described := refused.doc.Code != ""

@@ -39,7 +39,7 @@ func newSendCommand(c clock) *cobra.Command {
 			"  headgate send --stream web --type application/cloudevents-batch+json orders.json",
 		Args: cobra.ExactArgs(1),
 	}
-	at := ingestFlag(cmd)
+	at := routeFlags(cmd)
 	streamFlag(cmd, &o.stream)
 	cmd.Flags().StringVar(&o.ack, "ack", "", "wait until events are accepted, durable or delivered (default: the stream's)")
 	cmd.Flags().StringVar(&o.mediaType, "type", ndjson, "media type of the file")

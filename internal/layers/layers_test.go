@@ -38,6 +38,7 @@ var allowed = map[string][]string{
 	"internal/rate":      {},
 	"internal/requestid": {},
 	"internal/jsonscan":  {"event"},
+	"internal/lossy":     {},
 	"internal/natsd":     {"internal/wholefile"},
 	"internal/layers":    {},
 	"internal/ledger":    {},

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"net/http"
+	"os"
+
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/http3"
+	"github.com/spf13/cobra"
+)
+
+// route is how send reaches the gateway.
+type route struct {
+	proto string
+	tcp   *address
+	quic  string // URL of the UDP listener
+}
+
+// routeFlags adds --proto and --quic-url beside those of ingestFlag.
+func routeFlags(cmd *cobra.Command) *route {
+	r := &route{tcp: ingestFlag(cmd)}
+	otherwise := os.Getenv("HEADGATE_QUIC_URL")
+	if otherwise == "" {
+		otherwise = "https://127.0.0.1:8443"
+	}
+	cmd.Flags().StringVar(&r.proto, "proto", "http", "http (HTTP/1.1 at --url), or h3 (HTTP/3 at --quic-url)")
+	cmd.Flags().StringVar(&r.quic, "quic-url", otherwise, "the gateway's UDP listener; also HEADGATE_QUIC_URL")
+	return r
+}
+
+// dial checks the address; nothing is connected yet.
+func (r *route) dial() (*remote, error) {
+	switch r.proto {
+	case "http":
+		return r.tcp.dial()
+	case "h3":
+		return r.udp()
+	}
+	return nil, usagef("--proto is http or h3, not %q", r.proto)
+}
+
+// udp is the gateway over HTTP/3.
+func (r *route) udp() (*remote, error) {
+	at := *r.tcp
+	at.url, at.flag, at.example = r.quic, "--quic-url", "https://127.0.0.1:8443"
+	to, err := at.dial()
+	if err != nil {
+		return nil, err
+	}
+	secure := to.http.Transport.(*http.Transport).TLSClientConfig
+	to.http.Transport = &http3.Transport{TLSClientConfig: secure, QUICConfig: &quic.Config{}, DisableCompression: true}
+	return to, nil
+}
