@@ -103,6 +103,11 @@ func (f *fake) Purge(ctx context.Context, stream string, order PurgeOrder) (uint
 	return 3, err
 }
 
+func (f *fake) Resume(stream string) (int, error) {
+	_, err := f.Stream(context.Background(), stream)
+	return 2, err
+}
+
 func (f *fake) Table(ctx context.Context, name string) (json.RawMessage, error) {
 	_, err := f.Stream(ctx, name)
 	return json.RawMessage(`{"version":3,"partitions":[]}`), err

@@ -12,6 +12,8 @@ import (
 type Purger interface {
 	// Purge returns how many runs have gone. The last run of each lane always stays.
 	Purge(ctx context.Context, stream string, order PurgeOrder) (runs uint64, err error)
+	// Resume lets partitions set aside again what the backend refuses, and returns how many did not.
+	Resume(stream string) (partitions int, err error)
 }
 
 // PurgeOrder says what goes; exactly one is set.
@@ -40,4 +42,12 @@ func (s *Server) purge(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return reply(w, http.StatusOK, map[string]uint64{"purged_runs": runs})
+}
+
+func (s *Server) resume(w http.ResponseWriter, r *http.Request) error {
+	n, err := s.deps.Purger.Resume(r.PathValue("stream"))
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, map[string]int{"resumed_partitions": n})
 }

@@ -35,6 +35,7 @@ func (s *Server) calls() map[string]methods {
 		"/v1/streams/{stream}/explain":          {"GET": s.explain},
 		"/v1/streams/{stream}/events":           {"GET": s.events},
 		"/v1/streams/{stream}/purge":            {"POST": s.purge},
+		"/v1/streams/{stream}/resume":           {"POST": s.resume},
 		"/v1/streams/{stream}/plugins":          {"GET": s.chain, "POST": s.activate, "DELETE": s.reset},
 		"/v1/streams/{stream}/plugins/{plugin}": {"DELETE": s.deactivate},
 

@@ -26,6 +26,7 @@ type lane struct {
 	confirmed uint64    // number up to which an earlier process was done, also in the middle of a frame
 	boundary  uint64    // where the run ended that an earlier process sent last: it is sent again under the same id
 	patience  patience  // the sender's
+	halt      halt
 	sentAt    time.Time // of the last run, likewise
 
 	mu         sync.Mutex // guards the rest

@@ -75,7 +75,7 @@ var (
 
 // Describe is for the registry.
 func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{laneBytes, laneEvents, inflight, delivered, refusedEvents, abandonedEvents, acceptedEvents, lostEvents, partitionEvents} {
+	for _, d := range []*prometheus.Desc{laneBytes, laneEvents, inflight, delivered, refusedEvents, abandonedEvents, acceptedEvents, lostEvents, partitionEvents, haltedPartitions} {
 		ch <- d
 	}
 }
@@ -118,4 +118,5 @@ func (f *Forwarder) collect(ch chan<- prometheus.Metric) {
 	counter(refusedEvents, sum.refused)
 	counter(abandonedEvents, sum.abandoned)
 	counter(lostEvents, sum.lost)
+	f.collectHalted(ch)
 }

@@ -18,7 +18,8 @@ const (
 
 // patience is how many events of a lane were refused lately, and so whether one more may be given up.
 type patience struct {
-	row          int // since the last confirmation
+	row          int  // since the last confirmation
+	stopped      bool // no more is given up until something is confirmed
 	begin        time.Time
 	taken, given int // since begin: confirmed, given up
 }
@@ -26,7 +27,7 @@ type patience struct {
 // confirmed notes that the backend took events.
 func (p *patience) confirmed(now time.Time, events int) {
 	p.roll(now)
-	p.row = 0
+	p.row, p.stopped = 0, false
 	p.taken += events
 }
 
@@ -34,10 +35,10 @@ func (p *patience) confirmed(now time.Time, events int) {
 // lane send it again.
 func (p *patience) allow(now time.Time, why *SendError) error {
 	p.roll(now)
-	if p.row >= mostInARow || p.given >= mostInAWindow && p.given*100 > (p.given+p.taken)*mostPerHundred {
+	if p.stopped = p.stopped || p.row >= mostInARow || p.given >= mostInAWindow && p.given*100 > (p.given+p.taken)*mostPerHundred; p.stopped {
 		return &SendError{Code: event.BackendUnavailable, Reason: "refuses_too_much", After: pauseCap,
-			Err: fmt.Errorf("the backend refused the last %d events, %d in %v: no more are given up until it takes this one: %w",
-				p.row, p.given, refusalWindow, why.Err)}
+			Err: fmt.Errorf("the backend refused %d events in a row, and %d of %d within %v: no more are given up until it takes this one: %w",
+				p.row, p.given, p.given+p.taken, refusalWindow, why.Err)}
 	}
 	p.row++
 	p.given++

@@ -182,7 +182,7 @@ func TestALaneStopsGivingUp(t *testing.T) {
 		}}
 		f := start(t, config(1), m, Deps{})
 		b := batch(event.Delivered)
-		for range 150 {
+		for range 250 {
 			b.Events = append(b.Events, event.Event{Data: []byte("fine"), Slot: event.NoSlot, Child: event.NoSlot})
 		}
 		r := forward(t, f, b)
@@ -190,10 +190,23 @@ func TestALaneStopsGivingUp(t *testing.T) {
 		if code, _ := f.Trouble(); code != event.BackendUnavailable {
 			t.Errorf("the lane's trouble is %q, want %s", code, event.BackendUnavailable)
 		}
+		if p, since := f.Halted(); len(p) != 1 || p[0] != 0 || time.Since(since) < 50*time.Minute {
+			t.Errorf("halted are %v since %v", p, since)
+		}
+		if n := f.Resume(); n != 1 { // an operator wants it: another hundred
+			t.Errorf("%d partitions resumed", n)
+		}
+		<-time.After(time.Minute)
+		if p, _ := f.Halted(); len(p) != 1 {
+			t.Errorf("halted are %v", p)
+		}
 		sane.Store(true)
 		waitDelivered(t, r)
-		if got := len(r.Failed()); got != mostInARow {
-			t.Errorf("%d events given up, want %d", got, mostInARow)
+		if got := len(r.Failed()); got != 2*mostInARow {
+			t.Errorf("%d events given up, want %d", got, 2*mostInARow)
+		}
+		if p, _ := f.Halted(); len(p) != 0 || f.Resume() != 0 {
+			t.Errorf("still halted are %v", p)
 		}
 		if got := len(data(t, m.sent())); got != 50 {
 			t.Errorf("%d events delivered, want 50", got)
@@ -223,7 +236,11 @@ func TestRefusals(t *testing.T) {
 	if got := allowed(&r, start.Add(refusalWindow-1), 50); got != 0 {
 		t.Errorf("%d more in the same window, want 0", got)
 	}
+	if got := allowed(&r, start.Add(refusalWindow), 50); got != 0 {
+		t.Errorf("%d in the next window, want 0: it has stopped until the backend takes something", got)
+	}
+	r.confirmed(start.Add(refusalWindow), 1)
 	if got := allowed(&r, start.Add(refusalWindow), 50); got != mostInAWindow {
-		t.Errorf("%d in the next window, want %d", got, mostInAWindow)
+		t.Errorf("%d when it goes on, want %d", got, mostInAWindow)
 	}
 }

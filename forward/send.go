@@ -173,12 +173,13 @@ func (l *lane) send(ctx context.Context, run *Run) (why *SendError, err error) {
 		}
 		l.f.metrics.errors.WithLabelValues(l.f.cfg.BackendName, reason(why)).Inc()
 		if run.Events == 1 {
-			return l.patience.allow(time.Now(), why)
+			return l.mayGiveUp(time.Now(), why)
 		}
 		return nil // an answer, and the last one
 	}))
 	if err == nil && why == nil {
 		l.patience.confirmed(time.Now(), run.Events)
+		l.moved()
 	}
 	return why, err
 }

@@ -62,6 +62,9 @@ func (g *Gateway) Dependencies() []admin.Dependency {
 			deliverySince = since
 			delivery = "stream " + name + ": " + string(code) + "; nothing is lost, lanes try again until the backend takes it"
 		}
+		if fault, since := s.halted(); fault != "" {
+			delivery, deliverySince = fault, since
+		}
 		if l := s.chain.Load(); l.err != nil {
 			guests = "stream " + name + ": " + l.err.Error()
 		}

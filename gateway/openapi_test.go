@@ -208,6 +208,8 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{"POST /v1/deadletter/web", `{"action":"purge","all":true,"dry_run":true}`, []string{jsonType}, 200},
 		{"POST /v1/deadletter/web", `{"action":"drop"}`, []string{jsonType}, 400},
 		{"POST /v1/streams/web/purge", `{"keep":1}`, []string{jsonType}, 200},
+		{"POST /v1/streams/web/resume", "", nil, 200},
+		{"POST /v1/streams/none/resume", "", nil, 404},
 		{"POST /v1/streams/web/purge", `{}`, []string{jsonType}, 400},
 
 		{"PUT /v1/plugins/accesslog", string(module), []string{"Content-Type: application/wasm"}, 201},

@@ -15,6 +15,7 @@ func newStreamCommand() *cobra.Command {
 		newStreamShowCommand(at),
 		newStreamSetCommand(at),
 		newStreamPurgeCommand(at),
+		newStreamResumeCommand(at),
 		newStreamDeleteCommand(at),
 	)
 	return cmd
