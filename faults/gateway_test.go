@@ -193,6 +193,8 @@ type row struct {
 	Gateway   string
 	Number    uint64
 	Data      string
+
+	Error, Detail string // the last line of a reading that broke off
 }
 
 // rows reads back what the backend holds of a stream; nothing when there is no such stream.
@@ -210,8 +212,8 @@ func (g *gateway) rows(stream string) (all []row) {
 		var r row
 		if err := d.Decode(&r); err == io.EOF {
 			return all
-		} else if err != nil || resp.StatusCode != 200 {
-			g.t.Fatalf("read %s: status %d, %v; log:\n%s", stream, resp.StatusCode, err, g.log)
+		} else if err != nil || resp.StatusCode != 200 || r.Error != "" {
+			g.t.Fatalf("read %s: behind %d events: status %d, %v, %s %s; log:\n%s", stream, len(all), resp.StatusCode, err, r.Error, r.Detail, g.log)
 		}
 		all = append(all, r)
 	}

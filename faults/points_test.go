@@ -101,3 +101,28 @@ func (b *bed) crash(at string) {
 	}
 	b.Cycles++
 }
+
+// F1: kill -9 once a second, with nobody choosing the moment, while a million events and more are posted.
+func TestF1KillNineEverySecond(t *testing.T) {
+	kills := scale(0, 60, 1<<30)
+	if kills == 0 {
+		t.Skip("only with make test-faults")
+	}
+	b := newBed(t, result{Fault: "F1", What: "kill -9 every second"}).with("spool.max_bytes=1GiB")
+	b.load = newLoad(0, 6, 300)
+	for range kills {
+		g := start(t, b.data, "", b.settings...)
+		b.Recover = max(b.Recover, g.recovery.Seconds())
+		over := make(chan struct{})
+		go func() { b.load.run(g.http, nil); close(over) }()
+		<-time.After(time.Second)
+		g.kill()
+		<-over
+		b.Cycles++
+	}
+	r := record(t, b.finish())
+	fmt.Println(line([]result{r}))
+	if r.Sent < 1_000_000 {
+		t.Errorf("%d events were posted, a million was the idea", r.Sent)
+	}
+}
