@@ -53,6 +53,9 @@ type Batch struct {
 	// known or certain never to be: with a batch that has the verdicts and errors of this one and no data, and the error
 	// that Accept would have returned. It is called by any goroutine, perhaps before Accept returns, and must be quick.
 	Late func(late *Batch, err error)
+	// Safe, when it is set, is called once after an Accept that succeeded, when everything that it stored is durable; never
+	// when that can't be found out. It is called by any goroutine, perhaps before Accept returns, and must be quick.
+	Safe func()
 
 	Events []Event
 	Errors []Error // the first MaxErrors refused events, in order of their discovery

@@ -22,6 +22,7 @@ import (
 	"github.com/headgate-io/headgate/internal/auth"
 	"github.com/headgate-io/headgate/internal/budget"
 	"github.com/headgate-io/headgate/internal/certs"
+	"github.com/headgate-io/headgate/internal/journal"
 	"github.com/headgate-io/headgate/plugins"
 )
 
@@ -57,7 +58,8 @@ type Gateway struct {
 	host   *plugins.Host
 	ingest *ingest.Server
 	admin  *admin.Server
-	certs  *certs.Keeper // nil: there is no listener with TLS
+	keyLog *journal.Journal // of the answers by idempotency key
+	certs  *certs.Keeper    // nil: there is no listener with TLS
 	addresses
 
 	steering   turn        // one change of streams or plugins at a time
@@ -132,6 +134,8 @@ func (g *Gateway) Run(ctx context.Context) error {
 		keepers.Go(func() { g.certs.Run(keeping) })
 	}
 
+	stopKeyLog := runJournal(g.keyLog)
+	defer stopKeyLog()
 	keepers.Go(func() {
 		if err := g.folder.watch(keeping, g.spools); err != nil {
 			g.accepting.Store(false) // at once: nothing more is to be acknowledged

@@ -66,5 +66,5 @@ func (c *IDConfig) problem(eventsOfRequest int) error {
 }
 
 func (c *IDConfig) window() *window.Set {
-	return window.NewSet(c.Window.IDs, time.Duration(c.Window.Age), time.Now())
+	return window.RecoverSet(c.Window.IDs, time.Duration(c.Window.Age), time.Now())
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/headgate-io/headgate/admin"
 	"github.com/headgate-io/headgate/forward"
 	"github.com/headgate-io/headgate/ingest"
+	"github.com/headgate-io/headgate/internal/window"
 )
 
 // open brings everything up to the point where requests can be taken.
@@ -60,6 +61,8 @@ func (g *Gateway) newParts() (err error) {
 	for _, digest := range g.host.Kept() {
 		g.forget(context.Background(), digest)
 	}
+	keys := window.RecoverKeys(g.cfg.Idempotency.Keys, time.Duration(g.cfg.Idempotency.Window), time.Now())
+	g.keyLog = g.remember(keys, g.folder.windowFolder("keys"))
 	h := g.cfg.HTTP
 	quic, err := g.quic()
 	if err != nil {
@@ -71,8 +74,7 @@ func (g *Gateway) newParts() (err error) {
 		RequestTimeout: time.Duration(h.RequestTimeout), MaxConnections: g.connections(),
 		MaxConnectionsPerAddress: h.MaxConnectionsPerAddress, MaxRequestsPerConnection: h.MaxRequestsPerConnection,
 		MaxConnectionAge:  time.Duration(h.MaxConnectionAge),
-		IdempotencyWindow: time.Duration(g.cfg.Idempotency.Window), IdempotencyKeys: g.cfg.Idempotency.Keys,
-	}, g, ingest.Deps{Log: g.log, Metrics: g.metrics, Budget: g.bodies, Auth: g.senders(), Rates: newCallers(&g.cfg, g.rates)})
+	}, g, ingest.Deps{Log: g.log, Metrics: g.metrics, Budget: g.bodies, Auth: g.senders(), Rates: newCallers(&g.cfg, g.rates), Keys: keys})
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,9 @@ func (g *Gateway) openStream(ctx context.Context, name string, def *definition) 
 	if s.delivery, err = g.openDelivery(ctx, name, &def.config); err != nil {
 		return nil, err
 	}
+	if s.deadLetter != nil {
+		s.idLog = g.remember(s.ids, g.folder.windowFolder("ids", name))
+	}
 	if s.spool, err = g.openSpool(name); err == nil {
 		s.forwarder, err = g.newForwarder(s, &def.config, len(table.Partitions()))
 	}
@@ -60,9 +63,11 @@ func (g *Gateway) newForwarder(s *stream, cfg *StreamConfig, partitions int) (*f
 func (s *stream) run(ctx context.Context) error {
 	defer close(s.done)
 	defer s.delivery.close()
-	stopSpool := s.runSpool()
+	stopSpool, stopLog := s.runSpool(), runJournal(s.idLog)
 	err := s.forwarder.Run(ctx)
-	if err = errors.Join(err, stopSpool()); err != nil {
+	err = errors.Join(err, stopSpool())
+	stopLog()
+	if err != nil {
 		return fmt.Errorf("stream %s: %w", s.name, err)
 	}
 	return nil

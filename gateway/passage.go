@@ -123,18 +123,43 @@ func (p passage) later(b *event.Batch, err error, lost bool) {
 		late(outline.Batch(), err)
 		return
 	}
-	var left atomic.Int32
-	left.Store(int32(1 + len(p.twins)))
-	settled := func() {
-		if left.Add(-1) > 0 {
-			return
-		}
+	p.then(func() {
 		b := outline.Batch()
 		err := p.conclude(b)
 		late(b, errors.Join(p.receipt.Stopped(), err))
+	})
+}
+
+// whenSafe has b.Safe called once all that b stored is durable, if it comes to that.
+func (p passage) whenSafe(b *event.Batch) {
+	if len(b.Letters) > 0 && b.Ack < event.Durable {
+		return // nobody waits for what was set aside
 	}
-	p.receipt.Then(settled)
+	safe := b.Safe
+	p.then(func() {
+		unknown := p.receipt.Stopped()
+		for i := range p.twins {
+			if _, whole := p.twins[i].Of.Fate(p.twins[i].First); whole != nil {
+				unknown = whole
+			}
+		}
+		if unknown == nil {
+			safe()
+		}
+	})
+}
+
+// then has f called once everything that p waits for has ended.
+func (p *passage) then(f func()) {
+	var left atomic.Int32
+	left.Store(int32(1 + len(p.twins)))
+	ended := func() {
+		if left.Add(-1) == 0 {
+			f()
+		}
+	}
+	p.receipt.Then(ended)
 	for i := range p.twins {
-		p.twins[i].Of.Then(settled)
+		p.twins[i].Of.Then(ended)
 	}
 }

@@ -30,6 +30,12 @@ func (s *stream) Accept(ctx context.Context, b *event.Batch) error {
 		return err
 	}
 	lost, err := s.carry(ctx, b, &p)
+	if b.Named { // who is answered now finds the same ids after a crash
+		s.ids.Flush()
+	}
+	if b.Safe != nil && err == nil {
+		p.whenSafe(b)
+	}
 	if b.Late != nil && isUnknown(err) {
 		p.later(b, err, lost)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/headgate-io/headgate/forward"
 	"github.com/headgate-io/headgate/forward/spool"
 	"github.com/headgate-io/headgate/ingest"
+	"github.com/headgate-io/headgate/internal/journal"
 	"github.com/headgate-io/headgate/internal/jsonscan"
 	"github.com/headgate-io/headgate/internal/window"
 	"github.com/headgate-io/headgate/partitioner"
@@ -31,8 +32,9 @@ type stream struct {
 	spool       *spool.Spool            // likewise
 	keys        atomic.Pointer[keyRate] // nil: keys have no rate
 	ids         *window.Set
-	secret      window.Secret // of the identities in it
-	done        chan struct{} // closed when the forwarder has ended
+	idLog       *journal.Journal // keeps it; nil for a dead letter, whose events' ids are not looked up
+	secret      window.Secret    // of the identities in it
+	done        chan struct{}    // closed when the forwarder has ended
 }
 
 // definition is a version of what the stream's owner asked for, made ready for use.

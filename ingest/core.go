@@ -111,7 +111,7 @@ func (c *core) storeBody(ctx context.Context, r *request, p *plan, w *work) answ
 	p.describe(b, r, now)
 	b.Owner = uint64(c.owner(p, r))
 	if p.run != nil {
-		b.Late = c.late(p)
+		b.Late, b.Safe = c.late(p), p.run.Safe
 	}
 	rejected := b.Counts().Rejected
 	switch {

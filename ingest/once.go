@@ -126,9 +126,18 @@ func (c *core) storeFirst(ctx context.Context, r *request, p *plan, w *work, run
 	if bound = a.unknown || a.safe || a.status < 300; a.unknown {
 		run.SetUnknown() // and finished by Batch.Late
 	} else if bound {
-		run.Finish(a.remembered(), time.Now())
+		c.finish(run, &a)
 	}
 	return a
+}
+
+// finish remembers an answer. Where its events are safe, what is kept over a restart has it before the client does.
+func (c *core) finish(run *window.Run, a *answer) {
+	if a.safe {
+		run.Safe()
+	}
+	run.Finish(a.remembered(), time.Now())
+	c.keys.Flush()
 }
 
 // late returns what finishes a run whose client was told that the outcome is not known.
@@ -144,6 +153,9 @@ func (c *core) late(p *plan) func(*event.Batch, error) {
 		}
 		a := c.outcome(&request{}, of, b, problem)
 		if a.status < 300 || a.unknown || a.safe {
+			if problem == nil || a.safe {
+				run.Safe()
+			}
 			run.Finish(a.remembered(), time.Now())
 		} else {
 			run.Forget()

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/internal/window"
 )
 
 func TestIdempotencyKeySyntax(t *testing.T) {
@@ -33,7 +35,7 @@ func TestIdempotencyKeySyntax(t *testing.T) {
 
 // A request with a key is stored once: what is sent again gets the answer of the first.
 func TestKeyedRequestIsStoredOnce(t *testing.T) {
-	g := serve(t, Config{IdempotencyWindow: 90e9}, &fakeStream{})
+	g := serve(t, Config{}, &fakeStream{}, remembering(100_000, 90*time.Second))
 	first := g.post("{\"a\":1}\n{bad\n", ndjson, `Idempotency-Key: "k1"`, "X-Request-Id: one").want(t, 207, "")
 	if first.Header.Get("Idempotency-Replayed") != "" || first.Header.Get("Headgate-Idempotency-Window") == "" {
 		t.Errorf("%v", first.Header)
@@ -187,13 +189,13 @@ func TestLateRefusalLetsTheRepetitionIn(t *testing.T) {
 // When all keys are of running requests, another one is not taken: it could not be recognised.
 func TestFullOfRunningKeys(t *testing.T) {
 	arrived, proceed := make(chan struct{}), make(chan struct{})
-	g := serve(t, Config{IdempotencyKeys: 1}, &fakeStream{accept: func(_ context.Context, b *event.Batch) error {
+	g := serve(t, Config{}, &fakeStream{accept: func(_ context.Context, b *event.Batch) error {
 		if len(b.Events) == 2 {
 			close(arrived)
 			<-proceed
 		}
 		return nil
-	}})
+	}}, remembering(1, time.Minute))
 	c := g.dial().send(request11(events, "{}\n{}\n", ndjson, "Idempotency-Key: one"))
 	<-arrived
 	g.post("{}", ndjson, "Idempotency-Key: two").want(t, 503, event.Overloaded)
@@ -217,4 +219,8 @@ func TestPanicFreesItsKey(t *testing.T) {
 	g.post("{}", ndjson, "Idempotency-Key: k").want(t, 500, event.Internal)
 	broken = false
 	g.post("{}", ndjson, "Idempotency-Key: k").want(t, 200, "")
+}
+
+func remembering(keys int, age time.Duration) func(*Deps) {
+	return func(d *Deps) { d.Keys = window.NewKeys(keys, age, time.Now()) }
 }

@@ -38,8 +38,6 @@ type Config struct {
 	MaxConnectionsPerAddress int           // 0: no limit
 	MaxRequestsPerConnection int           // 0: no limit
 	MaxConnectionAge         time.Duration // then the next answer closes it; 0: no limit
-	IdempotencyWindow        time.Duration // for which answers are remembered by their key; 10 min
-	IdempotencyKeys          int           // that are remembered at most; 100,000
 }
 
 // Deps are what a Server uses and others own.
@@ -48,6 +46,7 @@ type Deps struct {
 	Metrics prometheus.Registerer // nil: none
 	Budget  *budget.Budget        // bytes of request bodies held in memory; nil: 256 MiB of its own
 	Auth    Auth                  // who may send; nil: everybody
+	Keys    *window.Keys          // requests by idempotency key; nil: an empty window of its own
 	Rates   Rates                 // how much each caller may send; nil: as much as it likes
 }
 
@@ -75,9 +74,10 @@ func New(cfg Config, gate Gate, deps Deps) (*Server, error) {
 	orDefault(&cfg.IdleTimeout, 90*time.Second)
 	orDefault(&cfg.RequestTimeout, 30*time.Second)
 	orDefault(&cfg.MaxConnections, 20_000)
-	orDefault(&cfg.IdempotencyWindow, 10*time.Minute)
-	orDefault(&cfg.IdempotencyKeys, 100_000)
 	orDefault(&deps.Log, slog.Default())
+	if deps.Keys == nil {
+		deps.Keys = window.NewKeys(100_000, 10*time.Minute, time.Now())
+	}
 	if deps.Budget == nil {
 		deps.Budget = budget.New(256 << 20)
 	}
@@ -86,7 +86,7 @@ func New(cfg Config, gate Gate, deps Deps) (*Server, error) {
 		return nil, err
 	}
 	c := &core{gate: gate, auth: deps.Auth, rates: deps.Rates, budget: deps.Budget, metrics: m, log: deps.Log, timeout: cfg.RequestTimeout,
-		heavy: newHeavy(max(1, runtime.GOMAXPROCS(0)/2)), keys: window.NewKeys(cfg.IdempotencyKeys, cfg.IdempotencyWindow, time.Now()),
+		heavy: newHeavy(max(1, runtime.GOMAXPROCS(0)/2)), keys: deps.Keys,
 		seed: maphash.MakeSeed()}
 	if err := watchKeys(deps.Metrics, c.keys); err != nil {
 		return nil, err

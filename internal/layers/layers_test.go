@@ -37,6 +37,7 @@ var allowed = map[string][]string{
 	"internal/race":      {},
 	"internal/rate":      {},
 	"internal/requestid": {},
+	"internal/journal":   {},
 	"internal/jsonscan":  {"event"},
 	"internal/lossy":     {},
 	"internal/natsd":     {"internal/wholefile"},

@@ -175,6 +175,7 @@ func (c *Claim) settle(ids []claimed, fates []Fate, failed bool, now uint32) []F
 	s := c.set
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.record(c.share.owner, now)
 	for _, id := range ids {
 		for len(fates) > 0 && fates[0].Place < id.place {
 			fates = fates[1:]
@@ -188,8 +189,10 @@ func (c *Claim) settle(ids []claimed, fates []Fate, failed bool, now uint32) []F
 			s.remove(id.entry)
 		} else {
 			s.finish(id.entry, now, c.share)
+			s.note(id.entry, 0)
 		}
 	}
+	s.noted()
 	s.shares.sized(c.share)
 	return fates
 }

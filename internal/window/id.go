@@ -1,5 +1,5 @@
 // Package window remembers for a while, and exactly, what was taken: the ids of events and the answers to requests. So
-// what is sent twice is stored once. It does no I/O and starts no goroutine; a restart empties it.
+// what is sent twice is stored once. It does no I/O and starts no goroutine: what is to survive a restart it tells a Log.
 package window
 
 import (

@@ -50,6 +50,10 @@ type Keys struct {
 	size    int        // of all shares
 	forced  int64      // as in Set
 	lost    int64      // the same of owners that hold nothing now
+
+	log     Log    // what is finished and safe is kept there; nil: nowhere
+	scratch []byte // a record for it
+	read    bool   // it said since when it has everything
 }
 
 // answers are the finished runs of one owner; its share is as large as they count keys.
@@ -79,6 +83,7 @@ type Run struct {
 	content Sum
 	cell    cell            // of the crowd, while it runs
 	share   *share[answers] // of who sent it
+	safe    bool            // all its events are
 	unknown bool            // its client was told that the outcome is not known yet
 	ended   chan struct{}   // closed when it is finished or forgotten
 	place   *list.Element   // of all; nil until it is finished
@@ -149,16 +154,23 @@ func (r *Run) Finish(a Answer, now time.Time) {
 	if k.runs[r.key] != r || r.place != nil {
 		return // it was forgotten
 	}
-	r.answer, r.at, r.size = answer, second(k.made, now), 1+(len(answer.doc)-1)/k.room
+	r.answer, r.at = answer, second(k.made, now)
+	k.running.leave(r.cell)
+	k.keep(k.enter(r))
+}
+
+// enter puts a run that has its answer among the finished ones, and makes room. Its use of its share ends.
+func (k *Keys) enter(r *Run) *Run {
+	r.size = 1 + (len(r.answer.doc)-1)/k.room
 	r.place, r.own = k.all.PushBack(r), r.share.held.runs.PushBack(r)
 	r.share.size += r.size
 	k.size += r.size
 	close(r.ended)
-	k.running.leave(r.cell)
 	k.leave(r.share)
 	for k.size > k.limit {
 		k.force(k.shares.heap[0])
 	}
+	return r
 }
 
 // Forget ends a request of which nothing is stored: its key is free again.

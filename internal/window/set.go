@@ -28,6 +28,10 @@ type Set struct {
 	pending, finished int
 	claims            []*Claim // those that are not settled, by number; nil: the number is free
 	numbers           []uint32 // free numbers
+
+	log     Log    // what is finished is kept there; nil: nowhere
+	scratch []byte // a record for it
+	read    bool   // it said since when it has everything
 }
 
 // entry is one id. While it is pending, at is the number of its claim and next the place in it; then at is the second
@@ -120,6 +124,11 @@ func (s *Set) add(id ID, c *Claim) (n uint32, ok bool) {
 		}
 		s.force(from)
 	}
+	return s.place(id), true
+}
+
+// place makes an entry for an id that is not there; there is room.
+func (s *Set) place(id ID) (n uint32) {
 	s.grow()
 	switch {
 	case s.free != 0:
@@ -135,7 +144,7 @@ func (s *Set) add(id ID, c *Claim) (n uint32, ok bool) {
 	at, _ := s.find(id)
 	s.index[at] = n + 1
 	s.entry(n).id = id
-	return n, true
+	return n
 }
 
 // grow keeps the index at most half full.
@@ -155,7 +164,15 @@ func (s *Set) grow() {
 
 // remove frees an entry that is in no chain and not counted any more.
 func (s *Set) remove(n uint32) {
-	hole, _ := s.find(s.entry(n).id)
+	hole, found := s.find(s.entry(n).id)
+	if found && s.index[hole] == n+1 {
+		s.unindex(hole)
+	}
+	s.entry(n).next, s.free = s.free, n+1
+}
+
+// unindex takes the entry at a place out of the index.
+func (s *Set) unindex(hole uint64) {
 	last := uint64(len(s.index) - 1)
 	for at := hole; ; { // what follows moves up, unless it would come before its own place
 		at = (at + 1) & last
@@ -168,7 +185,6 @@ func (s *Set) remove(n uint32) {
 		}
 	}
 	s.index[hole] = 0
-	s.entry(n).next, s.free = s.free, n+1
 }
 
 // finish puts an entry behind the finished ones of a share, whose place is not set.
