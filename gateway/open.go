@@ -73,7 +73,7 @@ func (g *Gateway) newParts() (err error) {
 		ReadTimeout: time.Duration(h.ReadTimeout), IdleTimeout: time.Duration(h.IdleTimeout),
 		RequestTimeout: time.Duration(h.RequestTimeout), MaxConnections: g.connections(),
 		MaxConnectionsPerAddress: h.MaxConnectionsPerAddress, MaxRequestsPerConnection: h.MaxRequestsPerConnection,
-		MaxConnectionAge:  time.Duration(h.MaxConnectionAge),
+		MaxConnectionAge: time.Duration(h.MaxConnectionAge),
 	}, g, ingest.Deps{Log: g.log, Metrics: g.metrics, Budget: g.bodies, Auth: g.senders(), Rates: newCallers(&g.cfg, g.rates), Keys: keys})
 	if err != nil {
 		return err

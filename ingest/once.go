@@ -216,7 +216,7 @@ func watchKeys(reg prometheus.Registerer, keys *window.Keys) error {
 	}
 	var all []error
 	for _, c := range []prometheus.Collector{
-		gauge("headgate_idempotency_window_seconds", "How far back every request with an Idempotency-Key is remembered; less than configured after a start, and when keys of a caller had to make room: then for that one.",
+		gauge("headgate_idempotency_window_seconds", "How far back every request with an Idempotency-Key is remembered; less than configured when the log is new or was damaged, and when keys of a caller had to make room: then for that one.",
 			func(s window.State) float64 { return s.Reach.Seconds() }),
 		gauge("headgate_idempotency_keys", "Idempotency keys that are remembered with their answers.", func(s window.State) float64 { return float64(s.Finished) }),
 		gauge("headgate_idempotency_running", "Requests with an Idempotency-Key whose outcome is not known yet.", func(s window.State) float64 { return float64(s.Pending) }),

@@ -103,8 +103,7 @@ func (s *Set) Keep(log Log, whole bool, now time.Time) {
 	defer s.mu.Unlock()
 	s.log = log
 	if !whole || !s.read {
-		s.forced = int64(second(s.made, now))
-		s.log.Append(sinceRecord(nil, s.made.Unix()+s.forced+1))
+		s.forced, s.read = int64(second(s.made, now)), false
 	}
 }
 
@@ -139,8 +138,17 @@ func (s *Set) note(n, after uint32) {
 // noted appends the record to the log, if it has ids.
 func (s *Set) noted() {
 	if s.log != nil && len(s.scratch) > idsHeader {
-		s.log.Append(s.scratch)
+		s.say(s.scratch)
 	}
+}
+
+// say appends a record to the log, which is begun where there are ids.
+func (s *Set) say(record []byte) {
+	if !s.read {
+		s.log.Append(sinceRecord(nil, s.made.Unix()+s.forced+1))
+		s.read = true
+	}
+	s.log.Append(record)
 }
 
 // Free forgets a finished id: its event is not safe after all, since the backend refused it for good and nobody else took it.
@@ -150,7 +158,7 @@ func (s *Set) Free(id ID) {
 	s.drop(id)
 	if s.log != nil { // which may have it even when it was forgotten
 		record := binary.LittleEndian.AppendUint64([]byte{recordFreed}, id.Hi)
-		s.log.Append(binary.LittleEndian.AppendUint64(record, id.Lo))
+		s.say(binary.LittleEndian.AppendUint64(record, id.Lo))
 	}
 }
 

@@ -22,6 +22,10 @@ func (k *Keys) keep(r *Run) {
 	if k.log == nil || !r.safe || r.place == nil || len(r.answer.doc) > mostKept {
 		return
 	}
+	if !k.read { // the first one: a log is begun where there are keys
+		k.log.Append(sinceRecord(nil, k.made.Unix()+k.forced+1))
+		k.read = true
+	}
 	k.scratch = k.appendAnswer(k.scratch[:0], r)
 	k.log.Append(k.scratch)
 }
@@ -104,9 +108,8 @@ func (k *Keys) Keep(log Log, whole bool, now time.Time) {
 	defer k.mu.Unlock()
 	k.log = log
 	if !whole || !k.read {
-		sec := int64(second(k.made, now))
-		k.forgotten(sec)
-		k.log.Append(sinceRecord(nil, k.made.Unix()+sec+1))
+		k.forgotten(int64(second(k.made, now)))
+		k.read = false
 	}
 }
 

@@ -62,7 +62,7 @@ func TestF46SetOverRestarts(t *testing.T) {
 				s = log.next(t, s, rapid.Bool().Draw(t, "snapshot"), now)
 				after := s.State(now)
 				// Without room for all, others may be forgotten than were: those of whoever has most now.
-				if after.Pending != 0 || limit == 100 && (after.Finished != before.Finished || after.Reach < before.Reach-2*time.Second) {
+				if after.Pending != 0 || limit == 100 && len(log.all) > 0 && (after.Finished != before.Finished || after.Reach < before.Reach-2*time.Second) {
 					t.Fatalf("%+v, before the restart %+v", after, before)
 				}
 			}

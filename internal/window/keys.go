@@ -53,7 +53,7 @@ type Keys struct {
 
 	log     Log    // what is finished and safe is kept there; nil: nowhere
 	scratch []byte // a record for it
-	read    bool   // it said since when it has everything
+	read    bool   // it says since when it has everything
 }
 
 // answers are the finished runs of one owner; its share is as large as they count keys.
