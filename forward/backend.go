@@ -35,6 +35,7 @@ type Run struct {
 	Events       int
 	Frames       int
 	TableVersion uint64 // of the newest frame
+	Again        bool   // an earlier process may have sent its events, or some of them
 
 	ContentType     string // framing of the events; the frames of a run share it
 	ContentEncoding string // "" when the frames are not compressed

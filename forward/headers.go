@@ -9,4 +9,7 @@ const (
 	HeaderLast         = "Headgate-Last-Seq"  // Run.Last
 	HeaderCount        = "Headgate-Count"     // Run.Events
 	HeaderTableVersion = "Headgate-Table-Version"
+	// HeaderAgain is "true" on a run of which an earlier send may have been stored, where the backend does not recognise it by
+	// itself.
+	HeaderAgain = "Headgate-Possible-Duplicate"
 )

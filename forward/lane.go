@@ -21,11 +21,11 @@ type lane struct {
 	sender  chan struct{}           // wakes the sender: capacity 1
 	trouble atomic.Pointer[trouble] // nil unless the backend's last answer was a failure
 
-	next      uint64    // number of the next event to be sealed, 0 before Resume; the sealer's
-	highest   uint64    // number of the last event that the spool knew at the start
-	confirmed uint64    // number up to which an earlier process was done, also in the middle of a frame
-	boundary  uint64    // where the run ended that an earlier process sent last: it is sent again under the same id
-	patience  patience  // the sender's
+	next      uint64   // number of the next event to be sealed, 0 before Resume; the sealer's
+	highest   uint64   // number of the last event that the spool knew at the start
+	confirmed uint64   // number up to which an earlier process was done, also in the middle of a frame
+	boundary  uint64   // where the run ended that an earlier process sent last: it is sent again under the same id
+	patience  patience // the sender's
 	halt      halt
 	sentAt    time.Time // of the last run, likewise
 

@@ -209,7 +209,7 @@ func (l *lane) assemble(frames []*frame) (run *Run, joint *buffer) {
 func (l *lane) run(fr *frame, first, last uint64) *Run {
 	return &Run{
 		Stream: l.f.cfg.Stream, Partition: l.partition, First: first, Last: last, Events: int(last - first + 1),
-		Frames: 1, TableVersion: fr.tableVersion,
+		Frames: 1, TableVersion: fr.tableVersion, Again: first <= l.boundary,
 		ContentType: fr.framing.ContentType(), ContentEncoding: fr.codec.ContentEncoding(),
 	}
 }

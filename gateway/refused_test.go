@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,7 +45,7 @@ func TestE07TheEventThatANodeRefusesIsDeadLettered(t *testing.T) {
 			fmt.Fprintf(&body, "{\"k\":\"key-%d\",\"n\":%d,\"word\":%q}\n", i%3, i, word)
 		}
 		status, a := in.send("web/events?ack=delivered", "application/x-ndjson", body.String())
-		if status != 200 || a.Accepted != 99 || a.DeadLettered != 1 || a.Rejected != 0 {
+		if status != 200 || a.Accepted != 99 || a.DeadLettered != 1 || a.Rejected != 0 || !slices.Equal(a.DeadLetters, []int{42}) {
 			t.Errorf("%s: %d %+v", codec, status, a)
 		}
 		got := in.deadLetters("web")

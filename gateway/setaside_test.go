@@ -33,6 +33,7 @@ func (in *instance) scriptedPlugin(stream string, names ...string) {
 // answer is what a producer is told.
 type answer struct {
 	Accepted, Filtered, Rejected, DeadLettered int
+	DeadLetters                                []int
 	BatchID                                    string `json:"batch_id"`
 	Code, Scope                                string
 	Status                                     int

@@ -168,7 +168,7 @@ func (p *plan) notOnce(standing int) *refusal {
 	var no *refusal
 	switch standing {
 	case window.Running:
-		no = refuse(event.IdempotencyInFlight, "the request with this Idempotency-Key is still running; ask again for its answer").with("Retry-After", "1")
+		no = refuse(event.IdempotencyInFlight, "the request with this Idempotency-Key is still running; ask again for its answer").with("Retry-After", retryAfter(time.Second))
 	case window.Different:
 		no = refuse(event.IdempotencyMismatch, "this Idempotency-Key was used with other content; choose another key for another request")
 	default:

@@ -73,11 +73,28 @@ func appendSummary(dst []byte, b *event.Batch, n event.Counts) []byte {
 	dst = append(append(dst, `,"ack":"`...), b.Ack.String()...)
 	dst = append(append(dst, `","batch_id":"`...), b.ID...)
 	dst = append(dst, '"')
+	if n.DeadLettered > 0 {
+		dst = appendSetAside(append(dst, `,"deadletters":[`...), b)
+	}
 	if len(b.Errors) > 0 {
 		list := problem.Marshal(listErrors(b, n.Rejected))
 		dst = append(append(dst, ','), list[1:len(list)-1]...)
 	}
 	return append(dst, '}')
+}
+
+// appendSetAside appends the places of the first events that were set aside, and ends the list.
+func appendSetAside(dst []byte, b *event.Batch) []byte {
+	for i, named := 0, 0; i < len(b.Events) && named < event.MaxErrors; i++ {
+		if b.Events[i].Verdict != event.DeadLettered {
+			continue
+		}
+		if named++; named > 1 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendInt(dst, int64(i), 10)
+	}
+	return append(dst, ']')
 }
 
 // appendText appends a JSON string.

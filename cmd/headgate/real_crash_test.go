@@ -55,9 +55,9 @@ func (pr *producer) run(client *http.Client, url string) {
 	}
 }
 
-// TestKillNine kills the gateway under load again and again. Every event answered with 200 must be there, once, and
+// TestM01KillNine kills the gateway under load again and again. Every event answered with 200 must be there, once, and
 // each producer's events in the order they were sent.
-func TestKillNine(t *testing.T) {
+func TestM01KillNine(t *testing.T) {
 	rounds := 5
 	if n, err := strconv.Atoi(os.Getenv("HEADGATE_CRASHES")); err == nil {
 		rounds = n

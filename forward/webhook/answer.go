@@ -70,6 +70,12 @@ func judge(a answer, now time.Time) (refused *forward.SendError, failed *failure
 	}
 }
 
+// mayBeStored tells whether a node that did not confirm a run may have stored it all the same: it gave no answer, or one that says
+// that something went wrong on its side.
+func mayBeStored(a answer, err error) bool {
+	return err != nil || a.status >= 500 && a.status != 503 && a.status != 507
+}
+
 // pause reads Retry-After in both its forms (RFC 9110, 10.2.3): seconds, or a date, which is compared with the
 // answer's own Date if it has one, since the clocks may differ. 0: none, or none that makes sense.
 func pause(a answer, now time.Time) time.Duration {

@@ -20,11 +20,12 @@ type lane struct {
 	node *node
 	tls  *tls.Config
 
-	mu   sync.Mutex // held by Send; Close waits for it
-	last uint64     // highest number sent
-	conn *conn      // nil: not connected
-	req  fasthttp.Request
-	resp fasthttp.Response
+	mu    sync.Mutex // held by Send; Close waits for it
+	last  uint64     // highest number sent
+	doubt uint64     // up to this number the node may have stored what it did not confirm
+	conn  *conn      // nil: not connected
+	req   fasthttp.Request
+	resp  fasthttp.Response
 }
 
 // maxIdle is less than the time after which most servers close a connection that brings nothing.
@@ -64,6 +65,9 @@ func (l *lane) send(ctx context.Context, run *forward.Run, timeout time.Duration
 	}
 	refused, f := outcome(a, err)
 	if f != nil {
+		if mayBeStored(a, err) {
+			l.doubt = max(l.doubt, run.Last)
+		}
 		f.err = fmt.Errorf("post to %s: %w", l.node.name, f.err)
 		wait := c.failed(e, time.Now(), *f)
 		return &forward.SendError{After: wait, Code: f.code, Reason: f.reason, Err: f.err}
@@ -86,6 +90,7 @@ func (l *lane) post(ctx context.Context, run *forward.Run) (answer, error) {
 	used := l.conn != nil
 	a, err := l.exchange(ctx)
 	if used && errors.Is(err, errNoAnswer) && ctx.Err() == nil {
+		l.req.Header.Set(forward.HeaderAgain, "true")
 		a, err = l.exchange(ctx)
 	}
 	l.req.SetBodyRaw(nil) // the payload is lent
@@ -131,6 +136,11 @@ func (l *lane) fill(run *forward.Run) {
 	number(forward.HeaderLast, run.Last)
 	number(forward.HeaderCount, uint64(run.Events))
 	number(forward.HeaderTableVersion, run.TableVersion)
+	if run.Again || run.First <= l.doubt {
+		h.Set(forward.HeaderAgain, "true")
+	} else {
+		h.Del(forward.HeaderAgain)
+	}
 	l.req.SetBodyRaw(run.Payload)
 }
 
