@@ -184,11 +184,10 @@ func (c *Config) roomProblem(backend string, js *JetStreamConfig) error {
 			largest, of = s.Limits.Event, "streams."+name+".limits.event"
 		}
 	}
-	if largest == 0 {
-		largest = StreamConfig{}.withDefaults().Limits.Event
+	if usual := (StreamConfig{}).withDefaults().Limits.Event; largest == 0 || c.autoCreate() && backend == LocalBackend && largest < usual {
+		largest, of = usual, "limits.event of a stream made on first use"
 	}
-	const MiB = 1 << 20
-	least := (sureShare*(largest+frameOverhead) + MiB - 1) / MiB * MiB
+	least := sureOf(largest)
 	return mustBe(js.MaxBytes >= least, "must be at least %s, got %s: a stream is sure of one part in %d, since there may be %d and their dead letters, "+
 		"and it must hold the largest event (%s is %s) and %s around it", least, js.MaxBytes, sureShare, maxStreams, of, largest, settings.Bytes(frameOverhead))
 }

@@ -67,8 +67,9 @@ type Gateway struct {
 	streams    atomic.Pointer[map[string]*stream]
 	broken     sync.Map // name of a stream -> *brokenStream
 	accepting  atomic.Bool
-	burying    sync.Mutex // one dead letter is made at a time; nothing else is waited for while it is held
-	buried     bool       // no more are made; guarded by burying
+	stopping   atomic.Bool // for good
+	burying    sync.Mutex  // one dead letter is made at a time; nothing else is waited for while it is held
+	buried     bool        // no more are made; guarded by burying
 	health     health
 	replays    replays  // of letters
 	spoolsGone sync.Map // by stream: its spool was removed before the start
@@ -138,6 +139,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	defer stopKeyLog()
 	keepers.Go(func() {
 		if err := g.folder.watch(keeping, g.spools); err != nil {
+			g.stopping.Store(true)
 			g.accepting.Store(false) // at once: nothing more is to be acknowledged
 			g.log.Error("THE DATA FOLDER IS GONE, the gateway stops", "error", err)
 			g.failures.add(err)

@@ -51,8 +51,8 @@ const patience = 5 * time.Second
 func (g *Gateway) Dependencies() []admin.Dependency {
 	accepting, delivery, guests := "", "", ""
 	var deliverySince time.Time
-	if !g.accepting.Load() {
-		accepting = "starting or draining"
+	if err := g.notAccepting(); err != nil {
+		accepting = detail(err)
 	}
 	for name, s := range *g.streams.Load() {
 		if err := s.delivery.Err(); err != nil {

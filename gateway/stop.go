@@ -13,6 +13,7 @@ import (
 func (g *Gateway) stop() {
 	began := time.Now()
 	g.log.Info("draining", "at_most", time.Duration(g.cfg.Drain.Timeout).String())
+	g.stopping.Store(true)
 	g.accepting.Store(false)
 	g.health.set("accepting", "draining", time.Time{})
 	deadline, cancel := context.WithTimeout(context.Background(), time.Duration(g.cfg.Drain.Timeout))

@@ -21,8 +21,8 @@ const (
 // Open returns the stream called name, or where it may be made on first use one that is made with the first events that are
 // to be stored.
 func (g *Gateway) Open(name string) (ingest.Stream, error) {
-	if !g.accepting.Load() {
-		return nil, event.Problemf(event.Draining, "the gateway is stopping; send to another one, or again when it is back")
+	if err := g.notAccepting(); err != nil {
+		return nil, err
 	}
 	if err := ours(name); err != nil {
 		return nil, err
@@ -41,6 +41,17 @@ func (g *Gateway) Open(name string) (ingest.Stream, error) {
 		return nil, err
 	}
 	return &prospect{g: g, name: name}, nil
+}
+
+// notAccepting says why no events are taken at the moment; nil when they are.
+func (g *Gateway) notAccepting() error {
+	switch {
+	case g.accepting.Load():
+		return nil
+	case g.stopping.Load():
+		return event.Problemf(event.Draining, "the gateway is stopping; send to another one, or again when it is back")
+	}
+	return event.Problemf(event.Starting, "the gateway is starting; send again in a moment")
 }
 
 // roomForStream refuses one stream more than there may be.

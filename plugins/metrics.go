@@ -17,7 +17,7 @@ type metrics struct {
 
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("headgate_plugin_"+name, help, append([]string{"plugin", "version"}, labels...), nil)
+		return prometheus.NewDesc("headgate_plugin_"+name, help, append([]string{"plugin", "digest"}, labels...), nil)
 	}
 	m := &metrics{
 		bills:          bills{all: map[version]*bill{}},
