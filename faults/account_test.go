@@ -123,7 +123,7 @@ func TestTheAccountFindsWhatIsWrong(t *testing.T) {
 	for id, c := range l.clients {
 		c.next = 5
 		for n := range 5 {
-			c.sent = append(c.sent, span{stream: mainStream, first: n, n: 1, level: levels[id]})
+			c.sent = append(c.sent, span{stream: mainStream, first: n, n: 1, level: l.levels[id]})
 			rows = append(rows, row{Stream: mainStream, Partition: id, Number: uint64(n + 1), Data: text(7, id, n)})
 		}
 	}

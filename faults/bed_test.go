@@ -120,12 +120,12 @@ func (n *node) rows(t testing.TB) (all []row, again int) {
 			}
 			if before, ok := s.events[e.Number]; ok {
 				if again++; before != string(e.Data) {
-					t.Errorf("number %d of partition %d was %.80s and is %.80s", e.Number, e.Partition, before, e.Data)
+					t.Fatalf("number %d of partition %d was %.80s and is %.80s", e.Number, e.Partition, before, e.Data)
 				}
 				return nil
 			}
 			if e.Number < s.last {
-				t.Errorf("number %d of partition %d came behind %d", e.Number, e.Partition, s.last)
+				t.Fatalf("number %d of partition %d came behind %d", e.Number, e.Partition, s.last)
 			}
 			s.last, s.events[e.Number] = e.Number, string(e.Data)
 			all = append(all, row{Stream: e.Stream, Partition: int(e.Partition), Gateway: e.Gateway, Number: e.Number, Data: string(e.Data)})

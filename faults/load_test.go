@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,10 +18,12 @@ import (
 type load struct {
 	seed    uint64
 	clients []*client
+	levels  []string // that they ask for
 }
 
 // client sends numbered events, one request at a time, and never one twice.
 type client struct {
+	of     *load
 	seed   uint64
 	id     int
 	most   int // events a request
@@ -30,6 +33,7 @@ type client struct {
 	next    int // number of the next event
 	posts   int
 	refused int
+	took    map[string][]time.Duration // by the level asked for, of those that were acknowledged
 	sent    []span
 }
 
@@ -42,14 +46,12 @@ type span struct {
 
 const mainStream = "s"
 
-var levels = []string{"accepted", "durable", "delivered"}
-
 // newLoad returns clients that each ask for all three levels.
 func newLoad(seed uint64, clients, most int) *load {
-	l := &load{seed: seed}
+	l := &load{seed: seed, levels: []string{"accepted", "durable", "delivered"}}
 	for id := range clients {
 		l.clients = append(l.clients, &client{
-			seed: seed, id: id, most: most, random: rand.New(rand.NewPCG(seed, uint64(id))),
+			of: l, seed: seed, id: id, most: most, took: map[string][]time.Duration{}, random: rand.New(rand.NewPCG(seed, uint64(id))),
 		})
 	}
 	return l
@@ -105,7 +107,7 @@ func (c *client) post(client *http.Client, url string) (pause time.Duration, err
 	if c.posts++; c.makes > 0 && c.posts%c.makes == 0 {
 		s.stream = fmt.Sprintf("made-%d-%d", c.id, c.posts)
 	}
-	level := levels[c.random.IntN(len(levels))]
+	level := c.of.levels[c.random.IntN(len(c.of.levels))]
 	var body bytes.Buffer
 	for n := s.first; n < s.first+s.n; n++ {
 		body.WriteString(text(c.seed, c.id, n))
@@ -113,6 +115,7 @@ func (c *client) post(client *http.Client, url string) (pause time.Duration, err
 	}
 	c.next += s.n
 	defer func() { c.sent = append(c.sent, s) }()
+	began := time.Now()
 	resp, err := client.Post(url+"/v1/streams/"+s.stream+"/events?ack="+level, "application/x-ndjson", &body)
 	if err != nil {
 		return 0, err
@@ -127,6 +130,7 @@ func (c *client) post(client *http.Client, url string) (pause time.Duration, err
 	switch {
 	case resp.StatusCode == 200 || resp.StatusCode == 202:
 		s.level = said.Ack
+		c.took[level] = append(c.took[level], time.Since(began))
 	case said.Stored == "durable": // ack=delivered that took too long
 		s.level = said.Stored
 	default:
@@ -147,4 +151,33 @@ func (l *load) streams() (all []string) {
 		}
 	}
 	return all
+}
+
+// acked returns how many events were acknowledged as durable or delivered.
+func (l *load) acked() (n int) {
+	for _, c := range l.clients {
+		for _, s := range c.sent {
+			if s.level != "" && s.level != "accepted" {
+				n += s.n
+			}
+		}
+	}
+	return n
+}
+
+// waits returns how long acknowledged requests at a level took, the shortest first.
+func (l *load) waits(level string) (all []time.Duration) {
+	for _, c := range l.clients {
+		all = append(all, c.took[level]...)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// percentile is 0 when there are none.
+func percentile(sorted []time.Duration, p int) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[(len(sorted)-1)*p/100]
 }
