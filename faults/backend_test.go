@@ -14,7 +14,8 @@ import (
 
 // F15: the backend is away for long, and what came meanwhile is delivered at least twice as fast as it came.
 func TestF15BackendDownThenDrain(t *testing.T) {
-	away := time.Duration(scale(1, 60, 1<<30)) * time.Second
+	long(t)
+	const away = time.Minute
 	b := newBed(t, result{Fault: "F15", What: "backend away for " + away.String(), Cycles: 1}).onNode().with("spool.max_bytes=4GiB")
 	b.load.levels = []string{"durable"}
 	b.node.Stop()
@@ -45,6 +46,7 @@ func TestF15BackendDownThenDrain(t *testing.T) {
 // F16, F18: a node takes a second for each post, or takes connections and says nothing at all. Its stream waits in the
 // spool; another stream, on JetStream, goes on.
 func TestF16F18SlowAndSilentBackends(t *testing.T) {
+	long(t)
 	for fault, pause := range map[string]time.Duration{"F16": time.Second, "F18": time.Hour} {
 		b := newBed(t, result{Fault: fault, What: map[string]string{"F16": "a slow backend", "F18": "a backend that says nothing"}[fault], Cycles: 1})
 		b.onNode().with("backends.lake.webhook.timeout=2s")
@@ -69,7 +71,7 @@ func TestF16F18SlowAndSilentBackends(t *testing.T) {
 		over := make(chan struct{})
 		go func() {
 			defer close(over)
-			b.under(g, time.Duration(scale(1, 10, 1<<30))*time.Second)
+			b.under(g, 10*time.Second)
 		}()
 		for running := true; running; other++ {
 			if status, answer, _ := g.post("other", "ack=delivered", `{"n":1}`); status != 200 {
@@ -94,14 +96,15 @@ func TestF16F18SlowAndSilentBackends(t *testing.T) {
 
 // F17: a node that comes and goes is not stormed: runs are sent again with growing pauses.
 func TestF17FlappingBackend(t *testing.T) {
+	long(t)
 	b := newBed(t, result{Fault: "F17", What: "a backend that comes and goes"}).onNode().with("http.request_timeout=10s")
 	g := start(t, b.data, "", b.settings...)
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		b.under(g, time.Duration(scale(1, 30, 1<<30))*time.Second)
+		b.under(g, 30*time.Second)
 	}()
-	turn := time.NewTicker(time.Duration(scale(200, 2000, 1<<30)) * time.Millisecond)
+	turn := time.NewTicker(2 * time.Second)
 	defer turn.Stop()
 	for running := true; running; {
 		select {

@@ -63,7 +63,7 @@ func TestF5FsyncFails(t *testing.T) {
 		b.node.down.Store(10)
 		before := b.load.acked()
 		g := start(t, b.data, "spool.sync="+at, b.settings...)
-		b.under(g, time.Second)
+		b.under(g, time.Duration(scale(300, 1000, 1<<30))*time.Millisecond)
 		if g.metric("headgate_spool_failed_writes_total") == 0 {
 			t.Errorf("%s: no write has failed", at)
 		}
@@ -88,12 +88,13 @@ func TestF5FsyncFails(t *testing.T) {
 // frame before, and again one under way and the own), nobody is refused, and at accepted nobody waits. The node takes
 // nothing, or it would be faster than the disk.
 func TestF10SlowFsync(t *testing.T) {
+	long(t)
 	b := newBed(t, result{Fault: "F10", What: "fsync takes 1 s", Cycles: 1}).onNode().with("http.request_timeout=20s")
 	b.load = newLoad(0, 20, 20)
 	b.load.levels = []string{"accepted", "durable"}
 	b.node.down.Store(10)
 	g := start(t, b.data, "spool.sync=delay:1s@1+", b.settings...)
-	b.under(g, time.Duration(scale(2, 20, 1<<30))*time.Second)
+	b.under(g, 20*time.Second)
 	for _, c := range b.load.clients {
 		if c.refused > 0 {
 			t.Errorf("client %d was refused %d times", c.id, c.refused)
@@ -163,13 +164,14 @@ func TestF29Terminate(t *testing.T) {
 
 // F32: what the load started has ended when it is over.
 func TestF32NothingLeaks(t *testing.T) {
+	long(t)
 	b := newBed(t, result{Fault: "F32", What: "leaks after load"})
 	g := start(t, b.data, "", b.settings...)
 	b.under(g, 100*time.Millisecond)
 	g.idle()
 	http.DefaultClient.CloseIdleConnections()
 	files, routines := g.open(t), g.metric("go_goroutines")
-	for range scale(3, 20, 1<<30) {
+	for range 20 {
 		b.under(g, 200*time.Millisecond)
 		b.Cycles++
 	}

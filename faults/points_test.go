@@ -104,10 +104,8 @@ func (b *bed) crash(at string) {
 
 // F1: kill -9 once a second, with nobody choosing the moment, while a million events and more are posted.
 func TestF1KillNineEverySecond(t *testing.T) {
-	kills := scale(0, 60, 1<<30)
-	if kills == 0 {
-		t.Skip("only with make test-faults")
-	}
+	long(t)
+	const kills = 60
 	b := newBed(t, result{Fault: "F1", What: "kill -9 every second"}).with("spool.max_bytes=1GiB")
 	b.load = newLoad(0, 6, 300)
 	for range kills {

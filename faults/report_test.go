@@ -36,6 +36,14 @@ func scale(quick, full, share int) int {
 	return quick
 }
 
+// long skips a test of which the quick form has no place.
+func long(t *testing.T) {
+	t.Helper()
+	if os.Getenv("FAULTS") == "" {
+		t.Skip("only with make test-faults")
+	}
+}
+
 // record notes a run, which it returns with a verdict, and fails the test when something is wrong in it.
 func record(t testing.TB, r result) result {
 	t.Helper()
