@@ -66,9 +66,9 @@ func (f *LetterFilter) Takes(l *Letter) bool {
 	case l.Number < f.From, f.To > 0 && l.Number > f.To,
 		!f.Since.IsZero() && l.Stored < f.Since.UnixNano(), !f.Until.IsZero() && l.Stored >= f.Until.UnixNano():
 		return false
-	case f.Code != "" && l.attribute("code") != f.Code, f.Plugin != "" && l.attribute("plugin") != f.Plugin:
+	case f.Code != "" && l.Attribute("code") != f.Code, f.Plugin != "" && l.Attribute("plugin") != f.Plugin:
 		return false
-	case f.Reason != "" && !strings.Contains(l.attribute("reason"), f.Reason):
+	case f.Reason != "" && !strings.Contains(l.Attribute("reason"), f.Reason):
 		return false
 	}
 	return len(f.Letters) == 0 || slices.ContainsFunc(f.Letters, l.isCalled)
@@ -88,7 +88,8 @@ func (l *Letter) isCalled(name string) bool {
 	return err == nil && n == l.Number && (!whole || gateway == l.Gateway)
 }
 
-func (l *Letter) attribute(name string) string {
+// Attribute returns the value of an attribute, empty for none.
+func (l *Letter) Attribute(name string) string {
 	for _, a := range l.Attrs {
 		if string(a.Name) == name {
 			return string(a.Value)

@@ -28,6 +28,7 @@ type Refused struct {
 	Index     int    // in the request; -1 when the request was of an earlier process
 	Code      event.Code
 	Reason    string // what the backend said
+	Again     bool   // it is from an earlier process, which may have buried it and not noted that
 }
 
 // refusal is an event that the backend refused for good.
@@ -43,7 +44,7 @@ func (l *lane) giveUp(ctx context.Context, p *pieces, at int, why *SendError) (r
 	lost := refusal{at: at, code: cmp.Or(why.Code, event.BackendRefused)}
 	if l.f.deadLetter != nil {
 		r := p.refused(at, why)
-		r.Partition, r.Code = l.partition, lost.code
+		r.Partition, r.Code, r.Again = l.partition, lost.code, r.Number <= l.highest
 		err := l.retry(ctx, "bury", func(ctx context.Context) error {
 			err := l.f.deadLetter.Bury(ctx, r)
 			lost.buried = err == nil

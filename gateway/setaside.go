@@ -15,8 +15,9 @@ import (
 // deadLetter takes what can't go on in one stream: events that a plugin failed on, and events that the backend refused
 // for good. They go to the stream <name>.deadletter on the embedded server, byte for byte, with the reason as attributes.
 type deadLetter struct {
-	g    *Gateway
-	name string // of the dead letter
+	g      *Gateway
+	name   string // of the dead letter
+	before buriedBefore
 }
 
 // newDeadLetter returns the dead letter of a stream, nil for a dead letter, which has none.
@@ -39,6 +40,15 @@ func (d *deadLetter) take(ctx context.Context, b *event.Batch) error {
 
 // Bury stores an event that the backend refused. See forward.DeadLetter.
 func (d *deadLetter) Bury(ctx context.Context, r *forward.Refused) error {
+	if r.Again {
+		done, err := d.before.has(ctx, d, r.Partition, r.Number)
+		if err != nil {
+			return &forward.SendError{Reason: "deadletter", Err: fmt.Errorf("dead letter: %w", err)}
+		}
+		if done {
+			return nil
+		}
+	}
 	e := r.Event
 	e.Attrs = attributes(e.Attrs, "code", string(r.Code), "reason", r.Reason, "batch_id", r.Batch, "index", strconv.Itoa(r.Index),
 		"partition", strconv.Itoa(int(r.Partition)), "number", strconv.FormatUint(r.Number, 10), "producer", r.Producer)

@@ -17,7 +17,7 @@ import (
 // TestReplayIsKilled kills the gateway in the middle of a replay again and again, and replays what is open then. In the end
 // each letter is in its stream, once.
 func TestReplayIsKilled(t *testing.T) {
-	rounds := 3
+	rounds := 2
 	if n, err := strconv.Atoi(os.Getenv("HEADGATE_REPLAY_CRASHES")); err == nil {
 		rounds = n
 	}
