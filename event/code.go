@@ -68,6 +68,7 @@ const (
 	IDTooLong            Code = "id_too_long"
 	PluginRejected       Code = "plugin_rejected"
 	PluginFailed         Code = "plugin_failed"
+	FilterRejected       Code = "filter_rejected"
 	InvalidCloudEvent    Code = "invalid_cloudevent"
 	IdempotencyMismatch  Code = "idempotency_mismatch"
 	StrictRejected       Code = "strict_rejected"

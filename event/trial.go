@@ -40,6 +40,17 @@ func (b *Batch) Trace(stage string) {
 	}
 }
 
+// TraceEvent notes, in a trial, that stage has decided on one event.
+func (b *Batch) TraceEvent(index int, stage string) {
+	if !b.Trial || index >= MaxTraces {
+		return
+	}
+	for len(b.Traces) <= index {
+		b.Traces = append(b.Traces, Trace{})
+	}
+	b.Traces[index].By = stage
+}
+
 // Failed notes, in a trial, that a stage failed on an event that goes on all the same.
 func (b *Batch) Failed(index int, detail string) {
 	if !b.Trial || index >= len(b.Traces) {

@@ -201,7 +201,7 @@ func (g *Gateway) buildChain(ctx context.Context, def *definition, list []activa
 	}
 	limits := def.settings.Limits
 	chain, err := g.host.NewChain(ctx, steps, plugins.Rules{
-		MaxEvent: int(limits.Event), MaxDepth: limits.Depth, PassUTF8: def.settings.PassUTF8, Watch: def.settings.Watch,
+		MaxEvent: int(limits.Event), MaxDepth: limits.Depth, PassUTF8: def.settings.PassUTF8, Watch: def.eventWatch(),
 	})
 	l.chain = chain
 	return l, asProblem("start the plugins", err)

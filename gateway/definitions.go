@@ -136,6 +136,7 @@ func (g *Gateway) redefine(ctx context.Context, s *stream, cfg StreamConfig, whe
 		if err := g.storeChain(ctx, s.name, next.activations); err != nil {
 			return err
 		}
+		def.filter.Continue(s.current.Load().filter)
 		s.current.Store(def)
 		return nil
 	})

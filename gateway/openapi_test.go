@@ -193,6 +193,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{"GET /v1/streams/none", "", nil, 404},
 		{"PUT /v1/streams/orders", `{"key":{"json":"/id"},"codec":"s2"}`, []string{jsonType}, 201},
 		{"PUT /v1/streams/orders", `{"key":"required","codec":"s2"}`, []string{jsonType}, 200},
+		{"PUT /v1/streams/orders", `{"codec":"s2","filters":[{"drop":{"any":[{"json":"/a","in":[1,"x"]},{"not":{"ce":"type","eq":"t"}}]}},{"reject":{"header":"h","exists":false},"reason":"why"}]}`, []string{jsonType}, 200},
 		{"PUT /v1/streams/orders", `{"codec":"s3"}`, []string{jsonType}, 400},
 		{"PUT /v1/streams/orders", `{"partitions":7}`, []string{jsonType}, 409},
 		{"PUT /v1/streams/orders", `{}`, []string{jsonType, `If-Match: "99"`}, 412},

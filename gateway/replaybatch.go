@@ -64,7 +64,7 @@ func (r *letterReader) add(b *replayBatch, l *admin.Letter) bool {
 	}
 	var fields [event.MaxFields]event.Span
 	if r.scanner.Check(l.Data).Code == "" {
-		of.syntax, fields = event.JSON, r.scanner.Fields
+		of.syntax, fields = event.JSON, r.scanner.EventFields()
 	}
 	if len(b.letters) == 0 {
 		b.producer, b.requestKey, b.hasKey, b.syntax = of.producer, of.requestKey, of.hasKey, of.syntax

@@ -13,6 +13,7 @@ import (
 	"github.com/headgate-io/headgate/ingest"
 	"github.com/headgate-io/headgate/internal/journal"
 	"github.com/headgate-io/headgate/internal/jsonscan"
+	"github.com/headgate-io/headgate/internal/settings"
 	"github.com/headgate-io/headgate/internal/window"
 	"github.com/headgate-io/headgate/partitioner"
 	"github.com/headgate-io/headgate/plugins"
@@ -45,6 +46,7 @@ type definition struct {
 	settings *ingest.Settings
 	key      builtin.Key
 	id       builtin.ID
+	filter   *builtin.Filter // nil: there is none
 }
 
 // link is the stream's chain of plugins: none, running, or not running for a reason.
@@ -79,7 +81,7 @@ func define(cfg StreamConfig, revision uint64, managed string) (*definition, err
 	if err := key.Validate(); err != nil {
 		return nil, fmt.Errorf("key: %w", err)
 	}
-	return &definition{
+	d := &definition{
 		config: cfg, revision: revision, managed: managed, key: key, id: id,
 		settings: &ingest.Settings{
 			Limits: ingest.Limits{
@@ -90,7 +92,8 @@ func define(cfg StreamConfig, revision uint64, managed string) (*definition, err
 			MediaTypes: cfg.Types, PassUTF8: cfg.UTF8 == "pass",
 			AckDefault: def, AckMin: low, AckMax: high, Watch: watch,
 		},
-	}, nil
+	}
+	return d, settings.At("filters", d.addFilter())
 }
 
 func (s *stream) inTrouble() bool {

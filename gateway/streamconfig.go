@@ -13,12 +13,14 @@ import (
 	"github.com/headgate-io/headgate/internal/compress"
 	"github.com/headgate-io/headgate/internal/jsonscan"
 	"github.com/headgate-io/headgate/internal/settings"
+	"github.com/headgate-io/headgate/plugins/builtin"
 )
 
 // StreamConfig is the definition of a stream: its YAML in the configuration and its JSON in the admin API.
 type StreamConfig struct {
 	Key        KeyConfig        `json:"key"`
 	ID         IDConfig         `json:"id"`
+	Filters    []builtin.Rule   `json:"filters,omitempty"`
 	Plugins    []PluginConfig   `json:"plugins,omitempty"` // the chain of a stream that has no activation yet
 	Ack        AckConfig        `json:"ack"`
 	Ordering   string           `json:"ordering"` // strict, source or none
@@ -172,6 +174,7 @@ func (s *StreamConfig) problem() error {
 		add("key.json", err)
 	}
 	add("id", s.ID.problem(s.Limits.Events))
+	add("filters", filterProblem(s.Filters))
 	add("ack", s.Ack.problem())
 	add("ordering", oneOf(s.Ordering, "strict", "source", "none"))
 	add("partitions", mustBe(s.Partitions.Max >= 1 && s.Partitions.Max <= maxPartitions, "must be 1 to %d, got %d", maxPartitions, s.Partitions.Max))

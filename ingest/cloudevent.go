@@ -78,6 +78,7 @@ func (d *decoder) attributes(i int) *event.Problem {
 // invalid refuses event i when there is a fault. Its attributes must be paid for when there is none.
 func (d *decoder) invalid(i int, fault cloudevents.Fault) *event.Problem {
 	if fault.Detail == "" {
+		d.sift(i)
 		return d.batch.Unpaid()
 	}
 	detail := fault.Detail

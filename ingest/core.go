@@ -87,7 +87,7 @@ const quick = 16 << 10
 func (c *core) storeBody(ctx context.Context, r *request, p *plan, w *work) answer {
 	problem := c.inflate(p, w)
 	b := &w.batch
-	b.Trial = p.dry
+	b.Trial, b.Headers = p.dry, r.fields
 	if problem == nil {
 		b.Body, p.account = w.body.bytes(), &w.account
 		problem = decode(b, p)
@@ -196,7 +196,6 @@ func (p *plan) describe(b *event.Batch, r *request, now time.Time) {
 	b.Ack, b.Strict = p.ack, p.strict
 	b.Key, b.HasKey = p.key, p.hasKey
 	b.TraceParent, b.TraceState, b.RequestID = p.who.trace, p.who.state, p.who.request
-	b.Headers = r.fields
 	b.Caller = p.caller
 	switch b.Producer = p.source; {
 	case len(p.source) > 0:

@@ -19,12 +19,13 @@ type decoder struct {
 	account *account          // whose turn it is to decode much; nil: nobody asks
 
 	cloud *cloudDecoder // nil unless the events are CloudEvents
+	sieve Sieve         // nil: all events go on
 }
 
 // decode fills p's batch from its body. Events that are refused alone are marked in the batch; a problem means
 // that the request as a whole is refused.
 func decode(b *event.Batch, p *plan) *event.Problem {
-	d := decoder{batch: b, limits: p.limits, pass: p.settings.PassUTF8, account: p.account}
+	d := decoder{batch: b, limits: p.limits, pass: p.settings.PassUTF8, account: p.account, sieve: p.settings.Sieve}
 	b.Syntax = p.framing.syntax()
 	if problem := d.begin(p.framing); problem != nil {
 		return problem
@@ -159,14 +160,29 @@ func (d *decoder) event(data []byte, at int) *event.Problem {
 		if fault := d.scanner.Check(data); fault.Code != "" {
 			d.refuse(i, fault)
 		} else {
-			d.batch.Events[i].Fields = d.scanner.Fields
+			d.batch.Events[i].Fields = d.scanner.EventFields()
 		}
 	case event.Text:
 		if !d.pass && !utf8.Valid(data) {
 			d.batch.RejectAt(i, firstInvalid(data), event.InvalidUTF8, "a byte is not UTF-8")
 		}
 	}
+	if d.sieve != nil && d.cloud == nil {
+		d.sift(i)
+	}
 	return nil
+}
+
+// sift asks the sieve about event i, with its attributes, and right after the scanner was at it.
+func (d *decoder) sift(i int) {
+	if d.sieve == nil || d.batch.Events[i].Verdict != event.Keep {
+		return
+	}
+	var fields []event.Span
+	if d.scanner != nil && len(d.batch.Events[i].Data) > 0 {
+		fields = d.scanner.Fields[:]
+	}
+	d.sieve.Sift(d.batch, i, fields)
 }
 
 func (d *decoder) add(data []byte, at int) (i int, p *event.Problem) {

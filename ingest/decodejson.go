@@ -61,10 +61,11 @@ func (d *decoder) element(at, end int, fault jsonscan.Fault) *event.Problem {
 	case fault.Code != "":
 		d.batch.RejectAt(i, fault.Offset-at, fault.Code, fault.Detail)
 	default:
-		d.batch.Events[i].Fields = d.scanner.Fields
+		d.batch.Events[i].Fields = d.scanner.EventFields()
 		if d.cloud != nil {
 			return d.attributes(i)
 		}
+		d.sift(i)
 	}
 	return nil
 }

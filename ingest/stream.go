@@ -44,10 +44,20 @@ type Settings struct {
 	// Watch[i] is the JSON pointer whose value the syntax check notes in Event.Fields[i].
 	Watch []jsonscan.Pointer
 
+	// Sieve decides on each event that has passed the checks; nil: all of them go on.
+	Sieve Sieve
+
 	// Headers are request headers, in lower case, that say something of the events, besides those that every stream reads.
 	Headers []string
 
 	scanners sync.Pool // of *jsonscan.Scanner
+}
+
+// Sieve drops and refuses events by what is in them. It is called concurrently.
+type Sieve interface {
+	// Sift may change the verdict of event i of b; fields[j] is where the value at Settings.Watch[j] stands in it. It keeps
+	// nothing that it is given.
+	Sift(b *event.Batch, i int, fields []event.Span)
 }
 
 // Limits bound one request; a zero limit means its default.

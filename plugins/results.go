@@ -119,7 +119,7 @@ func (h *harvest) replace(at int, r result) bool {
 		if h.in.scanner.Check(value).Code != "" {
 			return false
 		}
-		fields = h.in.scanner.Fields
+		fields = h.in.scanner.EventFields()
 	case event.Text:
 		if !rules.PassUTF8 && !utf8.Valid(value) {
 			return false

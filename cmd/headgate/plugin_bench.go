@@ -176,7 +176,7 @@ func (b *bench) measure(ctx context.Context, way func() error) (float64, error) 
 func (b *bench) check(s *jsonscan.Scanner) {
 	for i := range b.batch.Events {
 		s.Check(b.batch.Events[i].Data)
-		b.batch.Events[i].Fields = s.Fields
+		b.batch.Events[i].Fields = s.EventFields()
 	}
 }
 

@@ -17,7 +17,7 @@ type guess struct {
 // place is what of a name's surroundings its hits depend on: how deep it is, and which pointers are live.
 type place uint64
 
-func placeOf(depth int, live mask) place { return place(depth+1)<<8 | place(live) }
+func placeOf(depth int, live mask) place { return place(depth+1)<<16 | place(live) }
 
 // longestGuess is the most bytes a guess can have, and how many must be there to compare.
 const longestGuess = 16

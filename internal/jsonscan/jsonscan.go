@@ -6,6 +6,7 @@
 package jsonscan
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/headgate-io/headgate/event"
@@ -23,14 +24,14 @@ type Scanner struct {
 	// Fields[i] is where the value at the i-th watched pointer stands, after a call that found no fault.
 	// Off counts from src[0] after Check, and from the value's first byte after Value. When Duplicate is
 	// set the span is that of the last value found, if any.
-	Fields [event.MaxFields]event.Span
+	Fields [MaxWatch]event.Span
 
 	// PassUTF8 lets bytes in strings pass that are not UTF-8. Set it before a call.
 	PassUTF8 bool
 
 	maxDepth int
 	deep     string // what is said of deeper nesting
-	watch    [event.MaxFields]Pointer
+	watch    []Pointer
 	watched  mask
 	lengths  uint64 // bit n%64 is set when a watched name is n bytes long: rules out most names at once
 	scratch  []byte // holds an unescaped name while it is compared; large enough for every name that can match
@@ -42,19 +43,21 @@ type Scanner struct {
 	members uint           // of the value that were met
 }
 
+// MaxWatch is how many pointers a Scanner may watch.
+const MaxWatch = 16
+
 // mask is a set of watched pointers: bit i is watch[i].
-type mask uint8
+type mask uint16
 
 // New returns a Scanner that accepts up to maxDepth nested arrays and objects and reports the value at watch[i]
 // in Fields[i]. An empty Pointer watches nothing.
 func New(maxDepth int, watch []Pointer) *Scanner {
-	if len(watch) > event.MaxFields {
-		panic("BUG: jsonscan: more pointers than event.Fields")
+	if len(watch) > MaxWatch {
+		panic("BUG: jsonscan: more pointers than can be watched")
 	}
-	s := &Scanner{maxDepth: maxDepth, deep: "arrays and objects are nested deeper than the limit of " + strconv.Itoa(maxDepth) + " levels"}
+	s := &Scanner{maxDepth: maxDepth, watch: slices.Clone(watch), deep: "arrays and objects are nested deeper than the limit of " + strconv.Itoa(maxDepth) + " levels"}
 	longest := 0
 	for i, p := range watch {
-		s.watch[i] = p
 		if !p.Empty() {
 			s.watched |= 1 << i
 		}
@@ -65,6 +68,11 @@ func New(maxDepth int, watch []Pointer) *Scanner {
 	}
 	s.scratch = make([]byte, 0, longest*longestEscape)
 	return s
+}
+
+// EventFields are the first of Fields, as an event keeps them.
+func (s *Scanner) EventFields() [event.MaxFields]event.Span {
+	return [event.MaxFields]event.Span(s.Fields[:event.MaxFields])
 }
 
 // Check reports what is wrong with src, which must be exactly one JSON value with optional white space around it.
@@ -100,7 +108,7 @@ func Skip(src []byte, at int) int {
 // scan checks the value that starts at src[at], notes what is wrong with it in s.fault, and returns the index behind it,
 // or -1. Fields count from base.
 func (s *Scanner) scan(src []byte, at, base int) int {
-	s.Fields = [event.MaxFields]event.Span{}
+	clear(s.Fields[:len(s.watch)])
 	s.fault = Fault{}
 	s.base, s.members = base, 0
 	if at == 0 && len(src) >= 3 && string(src[:3]) == "\xef\xbb\xbf" {

@@ -27,7 +27,7 @@ func TestIDFromJSON(t *testing.T) {
 		if fault := scanner.Check(b.Events[0].Data); fault.Code != "" {
 			t.Fatal(fault)
 		}
-		b.Events[0].Fields = scanner.Fields
+		b.Events[0].Fields = scanner.EventFields()
 		ID{JSON: "/id"}.Fill(b)
 		var code event.Code
 		if len(b.Errors) > 0 {

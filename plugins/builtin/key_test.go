@@ -21,7 +21,7 @@ func batchOf(t testing.TB, pointer string, lines ...string) *event.Batch {
 		if f := s.Check([]byte(line)); f.Code != "" {
 			t.Fatalf("%s: %v", line, f)
 		}
-		b.Events = append(b.Events, event.Event{Data: []byte(line), Fields: s.Fields})
+		b.Events = append(b.Events, event.Event{Data: []byte(line), Fields: s.EventFields()})
 	}
 	return b
 }
