@@ -36,6 +36,7 @@ type fake struct {
 	err       error      // what Streams returns
 	order     PurgeOrder // the last one
 	asked     LogQuery   // the last one
+	change    Change     // likewise
 }
 
 func newFake() *fake {
@@ -130,12 +131,20 @@ func (f *fake) Activate(_ context.Context, stream string, a Activation) ([]Activ
 	return f.chains[stream], nil
 }
 
-func (f *fake) Deactivate(_ context.Context, stream, plugin string) ([]Activation, error) {
-	i := slices.IndexFunc(f.chains[stream], func(a Activation) bool { return a.Plugin == plugin })
-	if i < 0 {
-		return nil, event.Problemf(event.UnknownPlugin, "%s is not active in %s", plugin, stream)
+func (f *fake) Change(_ context.Context, stream string, c Change) ([]Activation, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.change = c
+	switch c.Do {
+	case ResetChain:
+		delete(f.chains, stream)
+	case Deactivate:
+		i := slices.IndexFunc(f.chains[stream], func(a Activation) bool { return a.Plugin == c.Plugin })
+		if i < 0 {
+			return nil, event.Problemf(event.UnknownPlugin, "%s is not active in %s", c.Plugin, stream)
+		}
+		f.chains[stream] = slices.Delete(f.chains[stream], i, i+1)
 	}
-	f.chains[stream] = slices.Delete(f.chains[stream], i, i+1)
 	return f.chains[stream], nil
 }
 
@@ -308,11 +317,4 @@ func (g got) expect(t *testing.T, status int, parts ...string) got {
 		t.Errorf("Content-Type %s of %d", g.header.Get("Content-Type"), status)
 	}
 	return g
-}
-
-func (f *fake) Reset(_ context.Context, stream string) ([]Activation, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.chains, stream)
-	return f.chains[stream], nil
 }

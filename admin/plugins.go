@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +29,8 @@ type Plugins interface {
 type Plugin struct {
 	Name     string    `json:"name"`
 	Versions []Version `json:"versions"`          // newest first
-	Streams  []string  `json:"streams,omitempty"` // where it is active
+	Streams  []string  `json:"streams,omitempty"` // in whose chains it is
+	Uses     []Use     `json:"uses,omitempty"`    // how
 }
 
 // Version is one uploaded module.
@@ -76,6 +78,9 @@ func passed(v Version) error {
 
 func (s *Server) upload(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("plugin")
+	if slices.Contains([]string{"rollback", "promote", "resume"}, name) {
+		return event.Problemf(event.BadParameter, "a plugin cannot be called %s, which is what is done with plugins", name)
+	}
 	if !validName(name) {
 		return event.Problemf(event.BadParameter, "a plugin's name is 1 to 63 of a-z, 0-9, _ and -, and begins with a letter or a digit")
 	}

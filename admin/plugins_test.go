@@ -120,14 +120,18 @@ func TestActivateAndDeactivate(t *testing.T) {
 		expect(t, 200, `"digest":"sha256:aaaaaaaa11111111"`)
 	b.ask("GET", "/v1/streams/web/plugins", "").expect(t, 200, "sha256:bbbbbbbb22222222")
 	for body, want := range map[string]string{
-		`{"plugin":"nope"}`:                          "unknown_plugin",
-		`{"plugin":"accesslog","digest":"deadbeef"}`: "unknown_plugin",
-		`{"plugin":"accesslog","stage":"shadow"}`:    "bad_parameter",
-		`{"plugin":"accesslog","name":"other"}`:      "bad_parameter",
-		`{"digest":"aaaaaaaa"}`:                      `{\"plugin\": \"NAME\"}`,
-		`{"plugin":"accesslog","percent":5}`:         "percent",
-		`{"plugin":"accesslog"} {}`:                  "trailing_data",
-		`{`:                                          "malformed_json",
+		`{"plugin":"nope"}`:                                     "unknown_plugin",
+		`{"plugin":"accesslog","digest":"deadbeef"}`:            "unknown_plugin",
+		`{"plugin":"accesslog","stage":"ghost"}`:                "bad_parameter",
+		`{"plugin":"accesslog","stage":"canary"}`:               "1 to 100",
+		`{"plugin":"accesslog","stage":"canary","percent":101}`: "1 to 100",
+		`{"plugin":"accesslog","stage":"shadow","percent":1}`:   "percent is of a canary",
+		`{"plugin":"accesslog","on_suspend":"never"}`:           "policy or previous",
+		`{"plugin":"accesslog","name":"other"}`:                 "bad_parameter",
+		`{"digest":"aaaaaaaa"}`:                                 `{\"plugin\": \"NAME\"}`,
+		`{"plugin":"accesslog","percent":5}`:                    "percent",
+		`{"plugin":"accesslog"} {}`:                             "trailing_data",
+		`{`:                                                     "malformed_json",
 	} {
 		if g := b.ask("POST", "/v1/streams/web/plugins", body, js...); g.status/100 != 4 || !strings.Contains(g.body, want) {
 			t.Errorf("%s: %d %s", body, g.status, g.body)
@@ -138,4 +142,25 @@ func TestActivateAndDeactivate(t *testing.T) {
 	b.ask("DELETE", "/v1/streams/nostream/plugins", "").expect(t, 200, `"plugins":[]`)
 	b.ask("DELETE", "/v1/streams/web/plugins/accesslog", "").expect(t, 200, `"stream":"web"`)
 	b.ask("DELETE", "/v1/streams/web/plugins/nope", "").expect(t, 404, "unknown_plugin")
+}
+
+// What is done with a chain besides activating.
+func TestRollbackPromoteAndResume(t *testing.T) {
+	b := start(t)
+	js := []string{"Content-Type", "application/json"}
+	b.ask("POST", "/v1/streams/web/plugins", `{"plugin":"accesslog","stage":"canary","percent":10,"on_suspend":"previous","suspended":{"since":"2026-01-01T00:00:00Z","reason":"x"}}`, js...).
+		expect(t, 200, `"stage":"canary","percent":10,"on_suspend":"previous"}`)
+	for path, want := range map[string]Deed{"rollback": RollBack, "promote": Promote, "resume": Resume} {
+		b.ask("POST", "/v1/streams/web/plugins/"+path, `{"plugin":"accesslog"}`, js...).expect(t, 200, `"stage":"canary"`)
+		if b.change != (Change{Do: want, Plugin: "accesslog"}) {
+			t.Errorf("%s: %+v", path, b.change)
+		}
+		b.ask("POST", "/v1/streams/web/plugins/"+path, `{}`, js...).expect(t, 400, "name the plugin")
+		b.ask("POST", "/v1/streams/web/plugins/"+path, `{"plugin":"accesslog","digest":"x"}`, js...).expect(t, 400, "digest")
+		b.ask("PUT", "/v1/plugins/"+path, "x", "Content-Type", "application/wasm").expect(t, 400, "bad_parameter")
+	}
+	b.ask("DELETE", "/v1/streams/web/plugins/accesslog?stage=canary", "").expect(t, 200)
+	if b.change != (Change{Do: Deactivate, Plugin: "accesslog", Stage: "canary"}) {
+		t.Errorf("%+v", b.change)
+	}
 }

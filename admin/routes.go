@@ -37,6 +37,9 @@ func (s *Server) calls() map[string]methods {
 		"/v1/streams/{stream}/purge":            {"POST": s.purge},
 		"/v1/streams/{stream}/resume":           {"POST": s.resume},
 		"/v1/streams/{stream}/plugins":          {"GET": s.chain, "POST": s.activate, "DELETE": s.reset},
+		"/v1/streams/{stream}/plugins/rollback": {"POST": s.steer(RollBack)},
+		"/v1/streams/{stream}/plugins/promote":  {"POST": s.steer(Promote)},
+		"/v1/streams/{stream}/plugins/resume":   {"POST": s.steer(Resume)},
 		"/v1/streams/{stream}/plugins/{plugin}": {"DELETE": s.deactivate},
 
 		"/v1/deadletter/{stream}":          {"GET": s.deadLetter, "POST": s.steerLetters},

@@ -20,7 +20,7 @@ type activation admin.Activation
 // activations reads the plugins of a configuration.
 func activations(list []PluginConfig) (all []activation) {
 	for _, p := range list {
-		a := activation{Plugin: p.Name, Digest: p.Digest, OnError: p.OnError}
+		a := activation{Plugin: p.Name, Digest: p.Digest, OnError: p.OnError, Stage: p.Stage, Percent: p.Percent, OnSuspend: p.OnSuspend}
 		if p.Config != nil {
 			doc, err := json.Marshal(p.Config)
 			if err != nil {
@@ -35,7 +35,10 @@ func activations(list []PluginConfig) (all []activation) {
 
 // config is the inverse of activations.
 func (a activation) config() PluginConfig {
-	p := PluginConfig{Name: a.Plugin, Digest: a.Digest, OnError: a.OnError}
+	p := PluginConfig{Name: a.Plugin, Digest: a.Digest, OnError: a.OnError, Percent: a.Percent, OnSuspend: a.OnSuspend}
+	if a.stage() != stageActive {
+		p.Stage = a.Stage
+	}
 	if len(a.Config) > 0 {
 		p.Config = a.Config
 	}
@@ -48,13 +51,18 @@ func (g *Gateway) Chain(_ context.Context, name string) ([]admin.Activation, err
 	if err != nil {
 		return nil, err
 	}
-	return shown(s.chain.Load().activations), nil
+	return s.chain.Load().shown(), nil
 }
 
-func shown(all []activation) []admin.Activation {
-	out := make([]admin.Activation, len(all))
-	for i, a := range all {
+// shown is the chain as the admin API has it.
+func (l *link) shown() []admin.Activation {
+	out := make([]admin.Activation, len(l.activations))
+	for i, a := range l.activations {
+		a.Stage = a.stage()
 		out[i] = admin.Activation(a)
+	}
+	if l.chain != nil {
+		compared(out, l.chain.Comparisons())
 	}
 	return out
 }
@@ -64,6 +72,10 @@ func (g *Gateway) Activate(ctx context.Context, name string, a admin.Activation)
 	if err := ours(name); err != nil {
 		return nil, err
 	}
+	if err := (*activation)(&a).problem(); err != nil {
+		return nil, err
+	}
+	a.History, a.Suspended, a.Comparison = nil, nil, nil // of answers only
 	s, err := g.find(name)
 	if err != nil {
 		if err := g.tryAhead(ctx, activation(a)); err != nil { // before there is a stream for it
@@ -73,12 +85,13 @@ func (g *Gateway) Activate(ctx context.Context, name string, a admin.Activation)
 			return nil, err
 		}
 	}
-	return g.changeChain(ctx, s, func(chain []activation) ([]activation, error) {
-		if i := slices.IndexFunc(chain, func(b activation) bool { return b.Plugin == a.Plugin }); i >= 0 {
-			chain[i] = activation(a)
-			return chain, nil
-		}
-		return append(chain, activation(a)), nil
+	v, err := g.findStored(ctx, a.Plugin, a.Digest)
+	if err != nil {
+		return nil, err
+	}
+	a.Digest = v.Digest
+	return g.changeChain(ctx, s, a.Plugin, func(chain []activation) ([]activation, error) {
+		return enact(chain, activation(a)), nil
 	})
 }
 
@@ -89,31 +102,43 @@ func (g *Gateway) obtain(ctx context.Context, name string) (*stream, error) {
 	return g.findOrCreate(ctx, name)
 }
 
-// Deactivate takes a plugin out of a stream's chain.
-func (g *Gateway) Deactivate(ctx context.Context, name, plugin string) ([]admin.Activation, error) {
+// Change changes what is in a stream's chain. See admin.Chains.
+func (g *Gateway) Change(ctx context.Context, name string, c admin.Change) ([]admin.Activation, error) {
 	if err := ours(name); err != nil {
 		return nil, err
+	}
+	if c.Do == admin.ResetChain {
+		return g.Reset(ctx, name)
 	}
 	s, err := g.find(name)
 	if err != nil {
 		return nil, err
 	}
-	return g.changeChain(ctx, s, func(old []activation) ([]activation, error) {
-		n := len(old)
-		chain := slices.DeleteFunc(old, func(a activation) bool { return a.Plugin == plugin })
-		if len(chain) == n {
-			return nil, event.Problemf(event.UnknownPlugin, "plugin %s is not active in stream %s", plugin, name)
+	return g.changeChain(ctx, s, c.Plugin, func(chain []activation) ([]activation, error) {
+		switch c.Do {
+		case admin.RollBack:
+			return rollBack(chain, c.Plugin, func(digest string) bool { _, err := g.findStored(ctx, c.Plugin, digest); return err == nil })
+		case admin.Promote:
+			return promote(chain, c.Plugin)
+		case admin.Resume:
+			return resume(chain, c.Plugin)
 		}
-		return chain, nil
+		return withdraw(chain, c.Plugin, c.Stage)
 	})
 }
 
-// changeChain makes a stream's next chain of what it has, which change may alter, stores it, and swaps it in between
+// Deactivate takes a plugin out of a stream's chain.
+func (g *Gateway) Deactivate(ctx context.Context, name, plugin string) ([]admin.Activation, error) {
+	return g.Change(ctx, name, admin.Change{Do: admin.Deactivate, Plugin: plugin})
+}
+
+// changeChain makes a stream's next chain of what it has, in which change may alter a plugin, stores it, and swaps it in between
 // batches. Making it may take seconds, in which other streams can be made and changed.
-func (g *Gateway) changeChain(ctx context.Context, s *stream, change func(chain []activation) ([]activation, error)) ([]admin.Activation, error) {
+func (g *Gateway) changeChain(ctx context.Context, s *stream, plugin string, change func(chain []activation) ([]activation, error)) ([]admin.Activation, error) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
-	chain, err := change(slices.Clone(s.chain.Load().activations))
+	before := s.chain.Load()
+	chain, err := change(slices.Clone(before.activations))
 	if err != nil {
 		return nil, err
 	}
@@ -121,12 +146,13 @@ func (g *Gateway) changeChain(ctx context.Context, s *stream, change func(chain 
 	if err != nil {
 		return nil, err
 	}
+	next.inherit(before, plugin)
 	err = g.commitChain(ctx, s, next, func() error { return g.storeChain(ctx, s.name, next.activations) })
 	if err != nil {
 		return nil, err
 	}
 	g.log.Info("plugins changed", "stream", s.name, "chain", next.String())
-	return shown(next.activations), nil
+	return next.shown(), nil
 }
 
 // commitChain puts a chain into force once store has stored it, or frees it. It is what of a change excludes all others: the
@@ -142,6 +168,7 @@ func (g *Gateway) commitChain(ctx context.Context, s *stream, next *link, store 
 		next.retire()
 		return err
 	}
+	g.attend(s, next)
 	s.swapChain(next)
 	return nil
 }
@@ -175,7 +202,17 @@ func (l *link) retire() {
 func (l *link) String() string {
 	var names []string
 	for _, a := range l.activations {
-		names = append(names, fmt.Sprintf("%s@%.15s", a.Plugin, a.Digest))
+		name := fmt.Sprintf("%s@%.15s", a.Plugin, a.Digest)
+		switch a.stage() {
+		case stageShadow:
+			name += "(shadow)"
+		case stageCanary:
+			name += fmt.Sprintf("(canary %d %%)", a.Percent)
+		}
+		if a.Suspended != nil {
+			name += "(suspended)"
+		}
+		names = append(names, name)
 	}
 	return strings.Join(names, " ")
 }
@@ -193,7 +230,10 @@ func (g *Gateway) buildChain(ctx context.Context, def *definition, list []activa
 		}
 	}()
 	for i := range l.activations {
-		step, err := g.loadStep(ctx, &l.activations[i])
+		if l.activations[i].withdrawn() {
+			continue
+		}
+		step, err := g.loadInForce(ctx, &l.activations[i])
 		if err != nil {
 			return nil, err
 		}
@@ -239,7 +279,7 @@ func (g *Gateway) loadStep(ctx context.Context, a *activation) (plugins.Step, er
 	if err != nil {
 		return plugins.Step{}, asProblem("load plugin "+a.Plugin, err)
 	}
-	return plugins.Step{Name: a.Plugin, Module: module, Config: a.Config, OnError: policy}, nil
+	return plugins.Step{Name: a.Plugin, Module: module, Config: a.Config, OnError: policy, Stage: a.runsAs(), Percent: a.Percent}, nil
 }
 
 // findStored returns a version that is there: the newest with digest "".
@@ -308,6 +348,7 @@ func (g *Gateway) restoreChain(ctx context.Context, s *stream, ready *link) erro
 	doc, err := g.store.Activations.Read(ctx, s.name)
 	switch {
 	case errors.Is(err, control.ErrNotFound) && ready != nil:
+		g.attend(s, ready)
 		s.chain.Store(ready)
 		return nil
 	case err == nil:
@@ -318,11 +359,12 @@ func (g *Gateway) restoreChain(ctx context.Context, s *stream, ready *link) erro
 	case !errors.Is(err, control.ErrNotFound):
 		return fmt.Errorf("read activation: %w", err)
 	}
-	l, err := g.buildChain(ctx, def, chain)
+	l, err := g.buildWithout(ctx, def, chain)
 	if err != nil {
 		g.log.Error("plugins do not load: the stream refuses its requests until a version that loads is activated", "stream", s.name, "error", err)
 		l = &link{activations: chain, err: err}
 	}
+	g.attend(s, l)
 	s.chain.Store(l)
 	g.sayOverruled(s)
 	return nil

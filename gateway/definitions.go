@@ -117,9 +117,18 @@ func (g *Gateway) redefine(ctx context.Context, s *stream, cfg StreamConfig, whe
 	if err := cfg.changeable(&old.config); err != nil {
 		return err
 	}
-	chain := s.chain.Load().activations
+	before := s.chain.Load()
+	chain := before.activations
 	if cfg.Plugins != nil {
-		chain = activations(cfg.Plugins)
+		asked := activations(cfg.Plugins)
+		for i := range asked {
+			v, err := g.findStored(ctx, asked[i].Plugin, asked[i].Digest)
+			if err != nil {
+				return err
+			}
+			asked[i].Digest = v.Digest
+		}
+		chain = succeed(chain, asked)
 	}
 	def, err := define(cfg, old.revision, managedByAPI)
 	if err != nil {
@@ -129,6 +138,7 @@ func (g *Gateway) redefine(ctx context.Context, s *stream, cfg StreamConfig, whe
 	if err != nil {
 		return err
 	}
+	next.inherit(before, "")
 	err = g.commitChain(ctx, s, next, func() error {
 		if def.revision, err = g.store.Streams.Write(ctx, s.name, cfg.document(), old.revision); err != nil {
 			return asProblem("store the definition", err)

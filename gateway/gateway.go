@@ -98,7 +98,7 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 		steering: newTurn(), unmade: usual,
 	}
 	g.deadLettered, g.replayed, g.rates = newDeadLettered(g.metrics), newReplayed(g.metrics), newRateMetrics(g.metrics)
-	g.metrics.MustRegister(newIDMetrics(g), newFilterMetrics(g), newStoredMetrics(g), spoolMetrics{g}, storeMetrics{g})
+	g.metrics.MustRegister(newSuspendedMetric(g), newIDMetrics(g), newFilterMetrics(g), newStoredMetrics(g), spoolMetrics{g}, storeMetrics{g})
 	if g.tokens, err = cfg.openTokens(); err != nil {
 		return nil, err
 	}

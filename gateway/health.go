@@ -86,7 +86,7 @@ func (g *Gateway) Dependencies() []admin.Dependency {
 	}
 	chains := g.health.set("plugins", guests, time.Time{})
 	if guests == "" {
-		chains.Detail = g.overruledPlugins()
+		chains.Detail = g.pluginNotes()
 	}
 	return []admin.Dependency{
 		g.health.set("accepting", accepting, time.Time{}), g.health.set("delivery", delivery, deliverySince), spooling, chains, stored, steering,

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"net/http"
 	"os"
@@ -223,11 +224,20 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{"GET /v1/plugins/none/logs", "", nil, 404},
 		{"POST /v1/streams/web/plugins", `{"plugin":"accesslog","on_error":"reject"}`, []string{jsonType}, 200},
 		{"POST /v1/streams/web/plugins", `{"plugin":"none"}`, []string{jsonType}, 404},
+		{"POST /v1/streams/web/plugins", `{"plugin":"accesslog","stage":"canary","percent":10,"on_suspend":"previous"}`, []string{jsonType}, 200},
 		{"GET /v1/streams/web/plugins", "", nil, 200},
+		{"GET /v1/plugins/accesslog", "", nil, 200},
+		{"GET /v1/streams/web", "", nil, 200},
+		{"POST /v1/streams/web/plugins/promote", `{"plugin":"accesslog"}`, []string{jsonType}, 200},
+		{"POST /v1/streams/web/plugins/promote", `{"plugin":"accesslog"}`, []string{jsonType}, 404},
+		{"POST /v1/streams/web/plugins/rollback", `{"plugin":"accesslog"}`, []string{jsonType}, 200},
+		{"POST /v1/streams/web/plugins/rollback", `{"plugin":"none"}`, []string{jsonType}, 404},
+		{"POST /v1/streams/web/plugins/resume", `{"plugin":"accesslog"}`, []string{jsonType}, 404},
 		{"DELETE /v1/streams/web/plugins", "", nil, 200},
 		{"POST /v1/streams/web/plugins", `{"name":"accesslog"}`, []string{jsonType}, 200},
 		{"GET /v1/streams/web", "", nil, 200},
 		{"DELETE /v1/plugins/accesslog", "", nil, 409},
+		{"DELETE /v1/streams/web/plugins/accesslog?stage=shadow", "", nil, 404},
 		{"DELETE /v1/streams/web/plugins/accesslog", "", nil, 200},
 		{"GET /v1/plugins/accesslog/versions/00000000", "", nil, 404},
 		{"DELETE /v1/plugins/accesslog/versions/00000000", "", nil, 404},
@@ -272,22 +282,23 @@ func (d *apiDescription) call(in *instance, c call) {
 	d.check(method, d.template(target), resp, []byte(body))
 }
 
-// template is the described path that a request's target has.
+// template is the described path that a request's target has: the one with the fewest parameters.
 func (d *apiDescription) template(target string) string {
 	path, _, _ := strings.Cut(target, "?")
 	parts := strings.Split(path, "/")
 	paths, _, _ := d.at("paths")
+	found := ""
 	for template := range paths {
 		names := strings.Split(template, "/")
 		same := len(names) == len(parts)
 		for i := 0; same && i < len(names); i++ {
 			same = names[i] == parts[i] || strings.HasPrefix(names[i], "{")
 		}
-		if same {
-			return template
+		if same && (found == "" || strings.Count(template, "{") < strings.Count(found, "{")) {
+			found = template
 		}
 	}
-	return path
+	return cmp.Or(found, path)
 }
 
 // coversAll fails for an operation of which no answer was checked.

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -35,7 +36,7 @@ func (g *Gateway) Reset(ctx context.Context, name string) ([]admin.Activation, e
 		return nil, err
 	}
 	g.log.Info("plugins are those of the definition again", "stream", name, "chain", next.String())
-	return shown(next.activations), nil
+	return next.shown(), nil
 }
 
 // overruled says what a file asks for that is not in force, "" when it is, or when the file says nothing of plugins.
@@ -74,7 +75,8 @@ func (g *Gateway) overruledPlugins() string {
 // sameChain reports whether a chain in force is what a definition asks for, where no digest is any version.
 func sameChain(asked, force []activation) bool {
 	return slices.EqualFunc(asked, force, func(a, f activation) bool {
-		return a.Plugin == f.Plugin && a.OnError == f.OnError && (a.Digest == "" || a.Digest == f.Digest) && sameJSON(a.Config, f.Config)
+		return a.Plugin == f.Plugin && a.OnError == f.OnError && (a.Digest == "" || a.Digest == f.Digest) && sameJSON(a.Config, f.Config) &&
+			a.stage() == f.stage() && a.Percent == f.Percent && cmp.Or(a.OnSuspend, suspendPolicy) == cmp.Or(f.OnSuspend, suspendPolicy)
 	})
 }
 
@@ -90,18 +92,22 @@ func describeChain(all []activation) string {
 	if len(all) == 0 {
 		return "none"
 	}
-	doc, err := json.Marshal(all)
+	said := slices.Clone(all)
+	for i := range said {
+		said[i].History = nil
+	}
+	doc, err := json.Marshal(said)
 	if err != nil {
 		panic("BUG: gateway: a chain is no JSON: " + err.Error())
 	}
 	return string(doc)
 }
 
-// mendChains tries the chains again that did not load and have a plugin of that name, of which there is a new version.
+// mendChains tries the chains again that did not load, or not whole, and have a plugin of that name, of which there is a new version.
 func (g *Gateway) mendChains(ctx context.Context, plugin string) {
 	for _, s := range *g.streams.Load() {
 		l := s.chain.Load()
-		if l.err != nil && slices.ContainsFunc(l.activations, func(a activation) bool { return a.Plugin == plugin }) {
+		if (l.err != nil || l.idle != nil) && slices.ContainsFunc(l.activations, func(a activation) bool { return a.Plugin == plugin }) {
 			g.mendChain(ctx, s)
 		}
 	}
@@ -111,10 +117,10 @@ func (g *Gateway) mendChain(ctx context.Context, s *stream) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	l := s.chain.Load()
-	if l.err == nil { // somebody else has mended it
+	if l.err == nil && l.idle == nil { // somebody else has mended it
 		return
 	}
-	next, err := g.buildChain(ctx, s.current.Load(), l.activations)
+	next, err := g.buildWithout(ctx, s.current.Load(), l.activations)
 	if err != nil {
 		next = &link{activations: l.activations, err: err}
 	}

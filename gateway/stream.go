@@ -54,6 +54,7 @@ type link struct {
 	activations []activation
 	chain       *plugins.Chain
 	err         error
+	idle        error // why what is tried does not run; nil: it does, or there is nothing
 }
 
 // Settings returns what ingest needs to know of the stream's requests.

@@ -58,6 +58,10 @@ type PluginConfig struct {
 	Digest  string `json:"digest,omitempty"` // of the version, sha256:<hex>; empty: the newest
 	Config  any    `json:"config,omitempty"` // handed to the guest as JSON
 	OnError string `json:"on_error,omitempty"`
+
+	Stage     string `json:"stage,omitempty"`      // active, shadow or canary; empty: active
+	Percent   int    `json:"percent,omitempty"`    // of the producers, for a canary
+	OnSuspend string `json:"on_suspend,omitempty"` // policy or previous; empty: policy
 }
 
 // AckConfig bounds what a producer may ask for.
@@ -196,6 +200,9 @@ func (s *StreamConfig) problem() error {
 		add(at+".name", mustBe(validName(p.Name), "%q is not a plugin name", p.Name))
 		if _, err := parseOnError(p.OnError); err != nil {
 			add(at+".on_error", errors.New(detail(err)))
+		}
+		if err := stageProblem(s.Plugins[:i+1]); err != nil {
+			add(at+".stage", err)
 		}
 	}
 	return errors.Join(all...)

@@ -46,7 +46,7 @@ func pluginProblem(name string, err error) error {
 
 // describe shows a stored plugin, newest version first, with the streams where it is active.
 func (g *Gateway) describe(p control.Plugin) admin.Plugin {
-	out := admin.Plugin{Name: p.Name, Streams: g.users(p.Name, "")}
+	out := admin.Plugin{Name: p.Name, Streams: g.users(p.Name, ""), Uses: g.uses(p.Name)}
 	for _, v := range slices.Backward(p.Versions) {
 		out.Versions = append(out.Versions, version(p.Name, v))
 	}
@@ -141,9 +141,22 @@ func (g *Gateway) users(name, digest string) (all []string) {
 	streams := *g.streams.Load()
 	for _, stream := range slices.Sorted(maps.Keys(streams)) {
 		if slices.ContainsFunc(streams[stream].chain.Load().activations, func(a activation) bool {
-			return a.Plugin == name && (digest == "" || a.Digest == digest)
+			return a.Plugin == name && (digest == "" || a.Digest == digest || a.leansOn(digest))
 		}) {
 			all = append(all, stream)
+		}
+	}
+	return all
+}
+
+// uses returns how a plugin is used, by stream.
+func (g *Gateway) uses(name string) (all []admin.Use) {
+	streams := *g.streams.Load()
+	for _, stream := range slices.Sorted(maps.Keys(streams)) {
+		for _, a := range streams[stream].chain.Load().shown() {
+			if a.Plugin == name {
+				all = append(all, admin.Use{Stream: stream, Digest: a.Digest, Stage: a.Stage, Percent: a.Percent, Suspended: a.Suspended, Comparison: a.Comparison})
+			}
 		}
 	}
 	return all

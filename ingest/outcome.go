@@ -73,6 +73,9 @@ func appendSummary(dst []byte, b *event.Batch, n event.Counts) []byte {
 	dst = append(append(dst, `,"ack":"`...), b.Ack.String()...)
 	dst = append(append(dst, `","batch_id":"`...), b.ID...)
 	dst = append(dst, '"')
+	if b.Chain != "" {
+		dst = append(append(append(dst, `,"chain":"`...), b.Chain...), '"')
+	}
 	if n.DeadLettered > 0 {
 		dst = appendSetAside(append(dst, `,"deadletters":[`...), b)
 	}

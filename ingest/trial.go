@@ -23,6 +23,7 @@ type trialDocument struct {
 	Duplicates   int         `json:"duplicates"`
 	DeadLettered int         `json:"deadlettered"`
 	Ack          string      `json:"ack"`
+	Chain        string      `json:"chain,omitempty"`
 	Unmade       bool        `json:"unmade,omitempty"` // the request would have made the stream
 	TableVersion uint64      `json:"table_version,omitempty"`
 	Events       []explained `json:"events"` // appended one by one, and what follows
@@ -81,7 +82,7 @@ func (p *plan) explain(b *event.Batch, account *account) ([]byte, *event.Problem
 	n := b.Counts()
 	head := problem.Marshal(trialDocument{
 		Stream: p.name, DryRun: true, Status: p.would(b, n), Accepted: n.Accepted, Filtered: n.Filtered, Rejected: n.Rejected,
-		Duplicates: n.Duplicates, DeadLettered: n.DeadLettered, Ack: b.Ack.String(), Unmade: p.settings.Unmade, TableVersion: b.TableVersion,
+		Duplicates: n.Duplicates, DeadLettered: n.DeadLettered, Ack: b.Ack.String(), Chain: b.Chain, Unmade: p.settings.Unmade, TableVersion: b.TableVersion,
 		Events: []explained{},
 	})
 	d := paidDocument{account: account}

@@ -22,7 +22,8 @@ type bill struct {
 	failures [len(failureNames)]atomic.Int64
 	counters [abi.MaxCounters]atomic.Int64 // what the guest counts itself
 
-	poison poison
+	poison   poison
+	compared comparison // of a version that is tried
 
 	users int // guarded by bills.mu
 }
@@ -46,8 +47,9 @@ func (b *bill) called(took time.Duration, memory uint32) {
 	}
 }
 
-// version names a bill: a plugin's name and the start of a digest.
-type version struct{ plugin, digest string }
+// version names a bill: a plugin's name, the start of a digest, and the stage, so that what is tried in one stream takes
+// nothing from where it is in force.
+type version struct{ plugin, digest, stage string }
 
 // bills holds one bill a version, as long as a chain uses it.
 type bills struct {

@@ -23,10 +23,11 @@ const (
 	badResult                 // a result that the checks refused, or a call that came back with an error
 	notWritten                // no result at all
 	skipped                   // it was not called, because too many of the caller's events made it trap
+	suspended                 // it was not called, because too many events of too many callers made it trap
 )
 
 // failureNames are the words for kinds of failure in answers, logs and metrics; read only.
-var failureNames = [...]string{"TRAP", "FUEL", "DEADLINE", "STACK", "OOM", "EXIT", "BAD_RESULT", "NOT_WRITTEN", "SKIPPED"}
+var failureNames = [...]string{"TRAP", "FUEL", "DEADLINE", "STACK", "OOM", "EXIT", "BAD_RESULT", "NOT_WRITTEN", "SKIPPED", "SUSPENDED"}
 
 // String returns the word of failureNames.
 func (f failure) String() string { return failureNames[f] }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
+	"sync/atomic"
 
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/internal/jsonscan"
@@ -26,9 +26,12 @@ const (
 // Chain is an ordered set of plugins with their instances, ready to process batches of one stream. To swap
 // chains make the next one, exchange an atomic pointer, and retire the old one; its last user frees it.
 type Chain struct {
-	steps  []*step
-	digest string
-	refs   references
+	places  []*place
+	digest  string       // with every plugin in the version that is in force
+	digests *[100]string // by share of the producer, see share; nil: there is no canary
+	refs    references
+
+	troubled atomic.Bool // a version was suspended: digests are not what a batch gets
 }
 
 // NewChain makes the instances and hands each its configuration. A plugin that refuses gives
@@ -42,34 +45,59 @@ func (h *Host) NewChain(ctx context.Context, steps []Step, rules Rules) (*Chain,
 	}
 	c := &Chain{}
 	c.refs.init(c.free)
-	var digests []string
 	for _, cfg := range steps {
-		s, err := h.newStep(ctx, cfg, rules)
-		if err != nil {
+		if err := c.add(ctx, h, cfg, rules); err != nil {
 			c.free()
 			return nil, err
 		}
-		c.steps = append(c.steps, s)
-		digests = append(digests, cfg.Module.Digest)
 	}
-	c.digest = strings.Join(digests, ",")
+	for _, p := range c.places {
+		if err := p.watch(ctx, h, rules); err != nil {
+			c.free()
+			return nil, err
+		}
+	}
+	c.name()
 	return c, nil
 }
 
-// Digest names the versions in the chain, in order, with commas between them; empty for a chain without plugins.
+// add makes the instances of one more version.
+func (c *Chain) add(ctx context.Context, h *Host, cfg Step, rules Rules) error {
+	s, err := h.newStep(ctx, cfg, rules)
+	if err != nil {
+		return err
+	}
+	if cfg.Stage == Active {
+		c.places = append(c.places, &place{active: s})
+		return nil
+	}
+	at := slices.IndexFunc(c.places, func(p *place) bool { return p.plugin() == cfg.Name && p.tried == nil })
+	if at < 0 {
+		c.places, at = append(c.places, &place{}), len(c.places)
+	}
+	c.places[at].tried = &tried{step: s}
+	return nil
+}
+
+// Digest names the versions in force, in order, with commas between them; empty for a chain without any.
 func (c *Chain) Digest() string { return c.digest }
 
 // Process runs each plugin over the events that the ones before kept, and sets their keys, verdicts and bytes. The
 // last plugin that gave an event a key wins. The error is an *event.Problem, overloaded when no instance became
 // free before ctx ended; the batch must then be given up as a whole. The caller holds a reference.
 func (c *Chain) Process(ctx context.Context, b *event.Batch) error {
+	n := everybody
 	b.Chain = c.digest
-	for _, s := range c.steps {
-		if err := s.process(ctx, b); err != nil {
-			return err
+	if c.digests != nil {
+		n = share(b.Producer)
+		b.Chain = c.digests[n]
+		if c.troubled.Load() { // until the next chain is there
+			b.Chain = c.digestOf(n)
 		}
-		if b.Trial {
-			b.Trace("plugin " + s.Name)
+	}
+	for _, p := range c.places {
+		if err := p.process(ctx, b, n); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -85,8 +113,8 @@ func (c *Chain) Release() error { return c.refs.release() }
 func (c *Chain) Retire() error { return c.refs.retire() }
 
 func (c *Chain) free() (err error) {
-	for _, s := range slices.Backward(c.steps) {
-		err = errors.Join(err, s.close())
+	for _, p := range slices.Backward(c.places) {
+		err = errors.Join(err, p.close())
 	}
 	return err
 }

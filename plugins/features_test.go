@@ -62,10 +62,10 @@ func tryFeatures(t *testing.T, c *Chain) {
 	if !strings.Contains(b.Errors[0].Detail, "reason 7") || !strings.Contains(b.Errors[1].Detail, "TRAP") || !strings.Contains(b.Errors[2].Detail, "OOM") {
 		t.Errorf("errors %v", b.Errors)
 	}
-	if n := c.steps[0].bill.counters[3].Load(); n != 5 {
+	if n := c.places[0].active.bill.counters[3].Load(); n != 5 {
 		t.Errorf("counter %d", n)
 	}
-	if line := c.steps[0].outside.lastLine(); line != ": x" {
+	if line := c.places[0].active.outside.lastLine(); line != ": x" {
 		t.Errorf("log %q", line)
 	}
 }
@@ -125,7 +125,7 @@ func TestL01MemoryOfTheSDKsStaysFlat(t *testing.T) {
 						t.Fatalf("%+v", e)
 					}
 				}
-				return int64(c.steps[0].bill.memory.Load())
+				return int64(c.places[0].active.bill.memory.Load())
 			}
 			first := run(20)
 			if now := run(400); now > first+first/10 {

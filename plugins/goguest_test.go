@@ -56,7 +56,7 @@ func TestGoSDK(t *testing.T) {
 	if got := string(b.Events[2].Data) + string(b.Events[3].Data); got != "<1>!<22>!" {
 		t.Errorf("replaced by %s", got)
 	}
-	if n := c.steps[0].bill.counters[3].Load(); n != 5 || !strings.Contains(log.String(), "level=WARN msg=counted") {
+	if n := c.places[0].active.bill.counters[3].Load(); n != 5 || !strings.Contains(log.String(), "level=WARN msg=counted") {
 		t.Errorf("counter %d, log %s", n, log)
 	}
 }
@@ -113,7 +113,7 @@ func TestL01GarbageIsCollected(t *testing.T) {
 	for range 100 { // 256 MB in all
 		process(t, c, b)
 	}
-	if n := c.steps[0].bill.memory.Load(); n > 16<<20 {
+	if n := c.places[0].active.bill.memory.Load(); n > 16<<20 {
 		t.Errorf("the guest grew to %d bytes", n)
 	}
 }

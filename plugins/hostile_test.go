@@ -123,7 +123,7 @@ func TestL05L10L16L19F61F62F63F64F65F66HostileModules(t *testing.T) {
 			if len(b.Errors) != 1 || !strings.Contains(b.Errors[0].Detail, a.Code) {
 				t.Errorf("errors %v, want %s", b.Errors, a.Code)
 			}
-			if n := c.steps[0].bill.memory.Load(); n > int64(cfg.MaxMemory) {
+			if n := c.places[0].active.bill.memory.Load(); n > int64(cfg.MaxMemory) {
 				t.Errorf("%d bytes of memory", n)
 			}
 		})

@@ -42,7 +42,7 @@ func TestL10TrapsUntilTheDeadline(t *testing.T) {
 	if err := c.Process(ctx, batchOf("t", "t", "t")); !errors.As(err, &p) || p.Code != event.Overloaded {
 		t.Errorf("error %v", err)
 	}
-	if n := c.steps[0].bill.replacements.Load(); n != 1 {
+	if n := c.places[0].active.bill.replacements.Load(); n != 1 {
 		t.Errorf("%d replacements", n)
 	}
 	b := batchOf("ka")

@@ -51,6 +51,7 @@ type journal struct {
 
 // add keeps one line.
 func (j *journals) add(v version, level slog.Level, guest bool, text string) {
+	v.stage = "" // of all stages together
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	w := j.all[v]
@@ -152,12 +153,12 @@ func (h *Host) Logs(ctx context.Context, q LogQuery, visit func(lines []LogLine,
 
 // Note keeps a line about a version, with what is in its logs.
 func (h *Host) Note(plugin, digest string, level slog.Level, text string) {
-	h.journals.add(version{plugin, shortDigest(digest)}, level, false, text)
+	h.journals.add(version{plugin: plugin, digest: shortDigest(digest)}, level, false, text)
 }
 
 // ForgetLogs drops the lines of a version that was deleted.
 func (h *Host) ForgetLogs(plugin, digest string) {
-	h.journals.forget(version{plugin, shortDigest(digest)})
+	h.journals.forget(version{plugin: plugin, digest: shortDigest(digest)})
 }
 
 // note keeps a line about the step's version.

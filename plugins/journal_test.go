@@ -70,7 +70,7 @@ func TestL20FloodsAreKeptInABoundedPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := hostOf(t, Config{})
 		s := &surroundings{log: slog.New(slog.DiscardHandler), bill: &bill{}}
-		v := version{"p", "sha256:0123456789ab"}
+		v := version{plugin: "p", digest: "sha256:0123456789ab"}
 		s.tell = func(level slog.Level, guest bool, text string) { h.journals.add(v, level, guest, text) }
 		long := []byte(strings.Repeat("x", 10<<10))
 		for range 3 {

@@ -20,7 +20,7 @@ func TestL04NoEventFailsBecauseOfWhatTheGuestLost(t *testing.T) {
 					t.Fatalf("%d events at a time, silent %v: %s", n, silent, got)
 				}
 			}
-			if made := c.steps[0].bill.replacements.Load(); made == 0 {
+			if made := c.places[0].active.bill.replacements.Load(); made == 0 {
 				t.Errorf("%d events at a time: the guest did not leak", n)
 			}
 		}
@@ -79,7 +79,7 @@ func TestNoEventFailsBecauseOfWhatAnEarlierOneBroke(t *testing.T) {
 				t.Errorf("step %d, silent %v: got %s", i, silent, got)
 			}
 		}
-		if failed, made := c.steps[0].bill.failures[trap].Load(), c.steps[0].bill.replacements.Load(); failed != 1 || made < 3 {
+		if failed, made := c.places[0].active.bill.failures[trap].Load(), c.places[0].active.bill.replacements.Load(); failed != 1 || made < 3 {
 			t.Errorf("silent %v: %d failures, want 1; %d instances were replaced", silent, failed, made)
 		}
 	}

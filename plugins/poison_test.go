@@ -27,14 +27,14 @@ func TestL10F67PoisonCostsItsCallerOnly(t *testing.T) {
 	if got := from("mallory", append(poison, "ka")...); got != strings.Repeat("deadlettered\n", 101) {
 		t.Errorf("got %s", got)
 	}
-	traps, skips := c.steps[0].bill.failures[trap].Load(), c.steps[0].bill.failures[skipped].Load()
+	traps, skips := c.places[0].active.bill.failures[trap].Load(), c.places[0].active.bill.failures[skipped].Load()
 	if traps > trapsPerSecond+1 || traps < 2 || traps+skips != 101 {
 		t.Errorf("%d traps, %d events without a call", traps, skips)
 	}
 	if got := from("alice", "ka", "kb"); got != "accepted key=a\naccepted key=b\n" {
 		t.Errorf("got %s", got)
 	}
-	if n := c.steps[0].bill.replacements.Load(); n > replacementsPerSecond {
+	if n := c.places[0].active.bill.replacements.Load(); n > replacementsPerSecond {
 		t.Errorf("%d replacements", n)
 	}
 }
@@ -115,7 +115,7 @@ func TestF67OneCallersPoisonTakesNobodyElsesReplacements(t *testing.T) {
 			return outcomes(b)
 		}
 		from("mallory", slices.Repeat([]string{"t"}, 100)...)
-		if p := &c.steps[0].bill.poison; p.has(&p.replaced, time.Now()) {
+		if p := &c.places[0].active.bill.poison; p.has(&p.replaced, time.Now()) {
 			t.Skip("the machine is so slow that replacements came back meanwhile")
 		}
 		if got := from("alice", "ka", "t", "kb"); got != "accepted key=a\nrejected plugin_failed\naccepted key=b\n" {

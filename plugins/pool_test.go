@@ -20,7 +20,7 @@ import (
 func TestNoInstanceBecomesFree(t *testing.T) {
 	h := hostOf(t, Config{Instances: 1})
 	c := chainOf(t, h, Step{Name: "idle", Module: loadOf(t, h, idle().bytes())})
-	in, err := c.steps[0].pool.take(context.Background(), 0)
+	in, err := c.places[0].active.pool.take(context.Background(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestNoInstanceBecomesFree(t *testing.T) {
 	if !errors.As(err, &p) || p.Code != event.Overloaded {
 		t.Errorf("error %v", err)
 	}
-	c.steps[0].pool.give(in)
+	c.places[0].active.pool.give(in)
 	if err := c.Process(ctx, batchOf("a")); err != nil {
 		t.Errorf("a free instance is there, and ctx has ended: %v", err)
 	}
@@ -41,7 +41,7 @@ func TestNoInstanceBecomesFree(t *testing.T) {
 func TestReplacementFails(t *testing.T) {
 	h := hostOf(t, Config{Instances: 1})
 	c := chainOf(t, h, Step{Name: "scripted", Module: loadOf(t, h, scripted(false).bytes())})
-	pool := c.steps[0].pool
+	pool := c.places[0].active.pool
 	make_ := pool.make
 	pool.make = func(context.Context) (*instance, error) { return nil, errors.New("no memory") }
 	for range 2 {
@@ -64,7 +64,7 @@ func TestSpareTakesOver(t *testing.T) {
 	m.custom = "Go"
 	h := hostOf(t, Config{Instances: 1})
 	c := chainOf(t, h, Step{Name: "scripted", Module: loadOf(t, h, m.bytes())})
-	pool := c.steps[0].pool
+	pool := c.places[0].active.pool
 	if len(pool.spare) != 1 {
 		t.Fatal("no spare for a Go guest")
 	}

@@ -40,7 +40,7 @@ func queued(t *testing.T, batches ...*event.Batch) string {
 		t.Fatal(err)
 	}
 	c := chainOf(t, h, Step{Name: "scripted", Module: loadOf(t, h, scripted(false).bytes())})
-	pool := c.steps[0].pool
+	pool := c.places[0].active.pool
 	in, err := pool.take(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)

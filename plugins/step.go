@@ -1,6 +1,7 @@
 package plugins
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,10 @@ type Step struct {
 	Module  *Module
 	Config  []byte // handed to the guest as it is, by custom a JSON object; a guest without abi.ExportInit never sees it
 	OnError Policy
+	Stage   Stage
+	Percent int // of the producers, for Canary
+
+	Suspended bool // it is not called: all events go by OnError
 
 	apart bool // one instance, which no metric knows of
 }
@@ -31,6 +36,9 @@ type step struct {
 	bill     *bill
 	bills    *bills
 	pool     *pool
+	cost     *cost
+	health   health
+	tripped  func(reason string)       // is told when the version is suspended
 	details  [len(failureNames)]string // what clients are told
 }
 
@@ -38,24 +46,34 @@ func (h *Host) newStep(ctx context.Context, cfg Step, rules Rules) (*step, error
 	if !cfg.Module.refs.acquire() {
 		return nil, fmt.Errorf("plugin %s: its module was closed", cfg.Name)
 	}
-	s := &step{Step: cfg, rules: rules, deadline: h.cfg.Deadline, bills: &h.metrics.bills}
+	s := &step{Step: cfg, rules: rules, deadline: h.cfg.Deadline, bills: &h.metrics.bills, cost: &cost{}}
 	s.OnError = cfg.OnError.of(cfg.Module.Capabilities)
+	instances, spare := h.cfg.Instances, cfg.Module.slowStart()
+	if s.aside() {
+		s.OnError = Policy{Action: DeadLetter} // so that what it fails on can be told from what it does
+		instances, spare = 1, false
+	}
 	for kind, name := range failureNames {
 		s.details[kind] = fmt.Sprintf("plugin %s failed on this event: %s (version %s)", cfg.Name, name, shortDigest(cfg.Module.Digest))
 	}
 	s.details[skipped] = fmt.Sprintf("plugin %s was not called for this event: SKIPPED, it failed on too many others of this caller; send it again later (version %s)",
 		cfg.Name, shortDigest(cfg.Module.Digest))
-	instances := h.cfg.Instances
+	s.details[suspended] = fmt.Sprintf("plugin %s was not called for this event: SUSPENDED, it failed on too many events (version %s)", cfg.Name, shortDigest(cfg.Module.Digest))
+	s.health.suspended.Store(cfg.Suspended)
+	s.tripped = func(string) {}
 	if cfg.apart {
 		s.bills, instances = &bills{all: map[version]*bill{}}, 1
 	}
 	s.bill = s.bills.open(s.version())
 	s.outside = &surroundings{log: cfg.Module.logger(h.log).With("plugin", cfg.Name), bill: s.bill}
+	if cfg.Stage != Active {
+		s.outside.log = s.outside.log.With("stage", cfg.Stage.String())
+	}
 	if !cfg.apart {
 		s.outside.tell = func(level slog.Level, guest bool, text string) { h.journals.add(s.version(), level, guest, text) }
 	}
 	s.pool = newPool(instances, s.newInstance)
-	if err := s.pool.fill(ctx, cfg.Module.slowStart()); err != nil {
+	if err := s.pool.fill(ctx, spare); err != nil {
 		s.close()
 		s.outside.note(slog.LevelError, "does not start with this configuration: %v", err)
 		return nil, event.Problemf(event.PluginRefused, "plugin %s with this configuration: %v", cfg.Name, err)
@@ -77,7 +95,17 @@ func (s *step) newInstance(ctx context.Context) (*instance, error) {
 	return in, nil
 }
 
-func (s *step) version() version { return version{s.Name, shortDigest(s.Module.Digest)} }
+func (s *step) version() version {
+	return version{s.Name, shortDigest(s.Module.Digest), s.Stage.String()}
+}
+
+// aside reports whether the step processes copies, for which nobody waits.
+func (s *step) aside() bool { return s.Stage == Shadow || s.Stage == reference }
+
+// same reports whether the steps are the same version in the same stage.
+func (s *step) same(o *step) bool {
+	return s.Name == o.Name && s.Stage == o.Stage && s.Module.Digest == o.Module.Digest && bytes.Equal(s.Config, o.Config)
+}
 
 // close frees the instances; none may be in use.
 func (s *step) close() error {
@@ -89,6 +117,10 @@ func (s *step) close() error {
 // process runs the plugin over the events of b that are still kept. Between two calls it lets other callers go first whose
 // turn it is.
 func (s *step) process(ctx context.Context, b *event.Batch) error {
+	if s.health.suspended.Load() {
+		s.skip(b, 0, suspended)
+		return nil
+	}
 	for from := 0; from < len(b.Events); {
 		in, err := s.pool.take(ctx, b.Owner)
 		if err != nil {
@@ -127,10 +159,10 @@ func (s *step) work(ctx context.Context, in *instance, b *event.Batch, from int)
 			return in, from, unpaid
 		}
 		if s.bill.poison.over(b.Owner) {
-			s.skip(b, from)
+			s.skip(b, from, skipped)
 			return in, len(b.Events), nil
 		}
-		if flags != 0 && ctx.Err() != nil {
+		if (flags != 0 || s.aside()) && ctx.Err() != nil {
 			return in, from, s.unavailable(errors.New("it trapped until the deadline"))
 		}
 		s.tether(ctx, in)
@@ -157,7 +189,7 @@ func (s *step) work(ctx context.Context, in *instance, b *event.Batch, from int)
 			s.bill.poison.trapped(b.Owner, time.Since(in.guest.began))
 			if !s.bill.poison.replace(b.Owner) {
 				in.close() // the next batch makes one
-				s.skip(b, from)
+				s.skip(b, from, skipped)
 				return nil, len(b.Events), nil
 			}
 		}
@@ -185,10 +217,13 @@ func (s *step) call(in *instance, b *event.Batch, flags uint32) error {
 	}
 	began := time.Now()
 	status, err := in.call(in.process, uint64(in.control.ptr))
-	s.bill.called(time.Since(began), in.mem.Size())
+	took := time.Since(began)
+	s.bill.called(took, in.mem.Size())
+	s.cost.add(took, in.n)
 	if err != nil {
 		return err
 	}
+	s.health.called(b.Owner, in.n)
 	if status == 0 {
 		s.apply(b, in, in.n)
 		return nil
@@ -248,15 +283,18 @@ func (s *step) blame(in *instance, b *event.Batch, err error) (at int, ok bool) 
 	s.apply(b, in, i)
 	s.fail(b, int32(at), kind)
 	s.bill.count(tally{failed: 1})
+	if reason := s.health.trapped(b.Owner, i); reason != "" && !s.aside() {
+		s.tripped(reason)
+	}
 	return at, true
 }
 
 // skip fails all events that are still kept, from b.Events[from] on.
-func (s *step) skip(b *event.Batch, from int) {
+func (s *step) skip(b *event.Batch, from int, why failure) {
 	n := 0
 	for i := from; i < len(b.Events); i++ {
 		if b.Events[i].Verdict == event.Keep {
-			s.fail(b, int32(i), skipped)
+			s.fail(b, int32(i), why)
 			n++
 		}
 	}

@@ -210,7 +210,7 @@ func gather(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 		for _, m := range f.Metric {
 			name := strings.TrimPrefix(f.GetName(), "headgate_plugin_")
 			for _, l := range m.Label {
-				if n := l.GetName(); n != "plugin" && n != "digest" {
+				if n := l.GetName(); n != "plugin" && n != "digest" && l.GetValue() != "active" {
 					name += " " + l.GetValue()
 				}
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/url"
 	"strings"
 
@@ -22,6 +23,9 @@ func newPluginCommand() *cobra.Command {
 		newPluginShowCommand(at),
 		newPluginLogsCommand(at),
 		newPluginActivateCommand(at),
+		newPluginPromoteCommand(at),
+		newPluginRollbackCommand(at),
+		newPluginResumeCommand(at),
 		newPluginDeactivateCommand(at),
 		newPluginResetCommand(at),
 		newPluginDeleteCommand(at),
@@ -51,9 +55,23 @@ func (c chain) String() string {
 	}
 	var steps []string
 	for _, p := range c.Plugins {
-		steps = append(steps, p.Plugin+"@"+shortDigest(p.Digest))
+		steps = append(steps, p.Plugin+"@"+shortDigest(p.Digest)+stageOf(p))
 	}
 	return c.Stream + ": " + strings.Join(steps, " -> ")
+}
+
+// stageOf is what is to be said of a version besides its name; nothing of one in force.
+func stageOf(p admin.Activation) (text string) {
+	switch p.Stage {
+	case "shadow":
+		text = " (shadow)"
+	case "canary":
+		text = fmt.Sprintf(" (canary %d %%)", p.Percent)
+	}
+	if p.Suspended != nil {
+		text += " (suspended)"
+	}
+	return text
 }
 
 // shortDigest is enough of a digest to name a version.

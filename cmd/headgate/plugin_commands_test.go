@@ -102,6 +102,28 @@ func TestPluginActivateAndDeactivate(t *testing.T) {
 	}
 }
 
+func TestPluginStages(t *testing.T) {
+	s := scripted(t, reply{status: 200, body: `{"stream":"web","plugins":[{"plugin":"a","digest":"sha256:01"},{"plugin":"a","digest":"sha256:02","stage":"canary","percent":10},{"plugin":"b","digest":"sha256:03","stage":"shadow"},{"plugin":"c","digest":"sha256:04","stage":"active","suspended":{"since":"2026-01-01T00:00:00Z","reason":"x"}}]}`})
+	want := "web: a@01 -> a@02 (canary 10 %) -> b@03 (shadow) -> c@04 (suspended)\n"
+	for i, c := range []struct{ line, path, body string }{
+		{"activate --stream web a --stage canary --percent 10 --on-suspend previous", "", `{"plugin":"a","stage":"canary","percent":10,"on_suspend":"previous"}`},
+		{"rollback --stream web a", "/rollback", `{"plugin":"a"}`},
+		{"promote --stream web a", "/promote", `{"plugin":"a"}`},
+		{"resume --stream web a", "/resume", `{"plugin":"a"}`},
+		{"deactivate --stream web a --stage canary", "/a?stage=canary", ""},
+	} {
+		r := command(t, "", append([]string{"plugin"}, strings.Fields(c.line)...)...).expect(t, 0)
+		if r.out != want {
+			t.Errorf("%s: %q", c.line, r.out)
+		}
+		if q := s.requests[i]; q.path != "/v1/streams/web/plugins"+c.path || q.body != c.body {
+			t.Errorf("%s: %+v", c.line, q)
+		}
+	}
+	command(t, "", "plugin", "rollback", "a").expect(t, 2, "--stream")
+	command(t, "", "plugin", "promote", "--stream", "web").expect(t, 2)
+}
+
 func TestPluginActivateSaysThatItMadeTheStream(t *testing.T) {
 	scripted(t, reply{status: 200, body: `{"stream":"wbe","created":true,"plugins":[{"plugin":"a","digest":"sha256:f"}]}`})
 	r := command(t, "", "plugin", "activate", "--stream", "wbe", "a").expect(t, 0, "there was no stream wbe: it is made", "headgate stream delete wbe")

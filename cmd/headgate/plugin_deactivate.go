@@ -27,8 +27,11 @@ func newPluginResetCommand(at *address) *cobra.Command {
 // removeFromChain makes cmd one that removes the activation of the plugin it names, or all when it names none, and prints
 // the chain that is then in force.
 func removeFromChain(at *address, cmd *cobra.Command) *cobra.Command {
-	var stream string
+	var stream, stage string
 	streamFlag(cmd, &stream)
+	if cmd.Name() == "deactivate" {
+		cmd.Flags().StringVar(&stage, "stage", "", "only the version in this stage: active, shadow or canary (default: all)")
+	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := requireStream(stream); err != nil {
 			return err
@@ -40,6 +43,9 @@ func removeFromChain(at *address, cmd *cobra.Command) *cobra.Command {
 		c := call{method: http.MethodDelete, path: chainPath(stream)}
 		for _, plugin := range args {
 			c.path += "/" + url.PathEscape(plugin)
+		}
+		if stage != "" {
+			c.path += "?stage=" + url.QueryEscape(stage)
 		}
 		var now chain
 		if _, err := to.do(cmd.Context(), c, &now); err != nil {
