@@ -1,11 +1,13 @@
 package gateway
 
 import (
+	"strings"
 	"sync"
 	"time"
 	"unsafe"
 
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/forward"
 	"github.com/headgate-io/headgate/internal/problem"
 	"github.com/headgate-io/headgate/internal/window"
 )
@@ -66,6 +68,35 @@ func (s *stream) identities(b *event.Batch, refs []window.Ref) []window.Ref {
 		refs = append(refs, window.Ref{ID: namer.Of(e.ID), Place: int32(i)})
 	}
 	return refs
+}
+
+// dropped forgets the id of an event that neither the backend nor the dead letter takes, so that it can be sent again: it may
+// have been durable, and is nowhere now.
+func (d *deadLetter) dropped(r *forward.Refused) {
+	if s := (*d.g.streams.Load())[strings.TrimSuffix(d.name, event.DeadLetterSuffix)]; s != nil {
+		s.release(r, d.g.cfg.Auth)
+	}
+}
+
+// release frees the id of an event for whoever sent it. Frames do not say which caller that was: it is tried for all.
+func (s *stream) release(r *forward.Refused, a *AuthConfig) {
+	if len(r.Event.ID) == 0 {
+		return
+	}
+	source := sourceOf(&r.Event)
+	if source == nil {
+		source = []byte(r.Producer)
+	}
+	s.ids.Free(s.secret.Namer(nil, source).Of(r.Event.ID))
+	if a != nil {
+		for i := range a.Tokens {
+			s.ids.Free(s.secret.Namer([]byte(a.Tokens[i].ID), source).Of(r.Event.ID))
+		}
+	}
+	s.ids.Flush()
+	if s.idLog != nil {
+		_ = s.idLog.Sync() // it says itself what it could not write
+	}
 }
 
 // sourceOf is the source that a CloudEvent names itself, whoever sends it; nil for other events.

@@ -56,6 +56,7 @@ func (d *deadLetter) Bury(ctx context.Context, r *forward.Refused) error {
 	err := d.take(ctx, b)
 	switch p, ok := errors.AsType[*event.Problem](err); {
 	case err == nil && b.Events[0].Verdict != event.Keep:
+		d.dropped(r)
 		return &forward.SendError{Refused: true, Code: b.Errors[0].Code, Reason: "deadletter", Err: errors.New(b.Errors[0].Detail)}
 	case err == nil:
 		d.g.deadLettered.WithLabelValues(strings.TrimSuffix(d.name, event.DeadLetterSuffix), string(r.Code)).Inc()

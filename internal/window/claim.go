@@ -185,7 +185,8 @@ func (c *Claim) settle(ids []claimed, fates []Fate, failed bool, now uint32) []F
 		}
 		s.pending--
 		c.share.held.pending--
-		if failed || len(fates) > 0 && fates[0].Place == id.place {
+		if failed || len(fates) > 0 && fates[0].Place == id.place || len(s.doomed) > 0 && s.doomed[s.entry(id.entry).id] {
+			delete(s.doomed, s.entry(id.entry).id)
 			s.remove(id.entry)
 		} else {
 			s.finish(id.entry, now, c.share)

@@ -151,7 +151,8 @@ func (s *Set) say(record []byte) {
 	s.log.Append(record)
 }
 
-// Free forgets a finished id: its event is not safe after all, since the backend refused it for good and nobody else took it.
+// Free forgets an id, or makes a pending one end like that: its event is not safe after all, since the backend refused it for
+// good and nobody else took it.
 func (s *Set) Free(id ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,6 +171,10 @@ func (s *Set) drop(id ID) {
 	}
 	n := s.index[at] - 1
 	if s.entry(n).at&pending != 0 {
+		if s.doomed == nil {
+			s.doomed = map[ID]bool{}
+		}
+		s.doomed[id] = true
 		return
 	}
 	for _, sh := range s.shares.of {

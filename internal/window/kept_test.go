@@ -111,6 +111,22 @@ func work(t *rapid.T, s *Set, finished map[ID]time.Time, now time.Time) {
 	c.Settle(fates, whole, now)
 }
 
+// An id whose event is given up while its claim is still pending is free when that ends, and again at the next start.
+func TestFreedWhilePending(t *testing.T) {
+	log, id, other := &records{}, ID{1, 2}, ID{2, 2}
+	s := RecoverSet(10, time.Hour, epoch)
+	s.Keep(log, true, epoch)
+	c, _ := s.Claim([]Ref{{ID: id}, {ID: other, Place: 1}}, 1, epoch)
+	s.Free(id)
+	c.Settle(nil, nil, epoch)
+	if s.Known(id, epoch) || !s.Known(other, epoch) || len(s.doomed) != 0 {
+		t.Errorf("known: %v, the other %v; doomed %v", s.Known(id, epoch), s.Known(other, epoch), s.doomed)
+	}
+	if after := log.next(t, s, false, epoch); after.Known(id, epoch) || !after.Known(other, epoch) {
+		t.Error("after a restart it is not as it was")
+	}
+}
+
 // What is missing in the log is said: the window reaches back no further than its start.
 func TestReachBehindDamage(t *testing.T) {
 	log := &records{}

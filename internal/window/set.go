@@ -26,8 +26,9 @@ type Set struct {
 	due    int64 // no finished entry is of an earlier second; never when there is none
 
 	pending, finished int
-	claims            []*Claim // those that are not settled, by number; nil: the number is free
-	numbers           []uint32 // free numbers
+	claims            []*Claim    // those that are not settled, by number; nil: the number is free
+	numbers           []uint32    // free numbers
+	doomed            map[ID]bool // pending ones that Free was called for
 
 	log     Log    // what is finished is kept there; nil: nowhere
 	scratch []byte // a record for it
