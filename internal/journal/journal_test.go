@@ -11,7 +11,22 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/headgate-io/headgate/internal/memdisk"
 )
+
+// disk is a folder in memory.
+type disk struct{ *memdisk.Memory }
+
+func (d disk) List() (all []Info, err error) {
+	infos, err := d.Memory.List()
+	for _, i := range infos {
+		all = append(all, Info(i))
+	}
+	return all, err
+}
+
+func (d disk) Open(name string, create bool) (File, error) { return d.Memory.Open(name, create) }
 
 // owner holds a set of numbers and has it kept: a record is a number to be put in, or with a bit set to be taken out.
 type owner struct {
@@ -23,10 +38,10 @@ type owner struct {
 
 const out = 1 << 31
 
-func open(t rapid.TB, files *memory, wide int) *owner {
+func open(t rapid.TB, files *memdisk.Memory, wide int) *owner {
 	t.Helper()
 	o := &owner{holds: map[uint32]bool{}, wide: wide}
-	j, whole, err := Open(Deps{Files: files, Snapshot: o.snapshot}, func(record []byte) {
+	j, whole, err := Open(Deps{Files: disk{files}, Snapshot: o.snapshot}, func(record []byte) {
 		if n := binary.LittleEndian.Uint32(record); n&out == 0 {
 			o.holds[n] = true
 		} else {
@@ -77,7 +92,7 @@ func (s *state) good(holds map[uint32]bool) { s.must, s.may = maps.Clone(holds),
 // the power is cut, which what was synced survives. Nothing is ever found that was not put in, or that was taken back since.
 func TestM03EveryCrashOfTheLog(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		files, next, kept := newMemory(), uint32(0), state{}
+		files, next, kept := memdisk.New(), uint32(0), state{}
 		for range rapid.IntRange(1, 5).Draw(t, "lives") {
 			o := open(t, files, rapid.SampledFrom([]int{0, 300, 40_000}).Draw(t, "wide"))
 			for n := range o.holds {
@@ -93,16 +108,16 @@ func TestM03EveryCrashOfTheLog(t *testing.T) {
 			kill, cut := o.live(t, files, &next, kept)
 			if rapid.Bool().Draw(t, "power cut") {
 				random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "crash"), 1))
-				files, kept = files.powerCut(random.IntN), cut
+				files, kept = files.PowerCut(random.IntN), cut
 			} else {
-				files, kept = files.kill(), kill
+				files, kept = files.Kill(), kill
 			}
 		}
 	})
 }
 
 // live is one process on a disk with that much on it. It returns what a kill leaves, and what a power cut.
-func (o *owner) live(t *rapid.T, files *memory, next *uint32, before state) (kill, cut state) {
+func (o *owner) live(t *rapid.T, files *memdisk.Memory, next *uint32, before state) (kill, cut state) {
 	kill, cut = state{map[uint32]bool{}, maps.Clone(before.may)}, state{map[uint32]bool{}, maps.Clone(before.may)}
 	if cut.may == nil {
 		kill.may, cut.may = map[uint32]bool{}, map[uint32]bool{}
@@ -110,12 +125,12 @@ func (o *owner) live(t *rapid.T, files *memory, next *uint32, before state) (kil
 	maps.Copy(kill.must, o.holds) // a restart writes nothing again
 	maps.Copy(cut.must, o.holds)
 	left, flaky := rapid.IntRange(0, 80).Draw(t, "operations"), rapid.SampledFrom([]int{0, 0, 4, 7}).Draw(t, "flaky")
-	files.fail = func() error {
-		if left--; left < 0 || flaky > 0 && files.ops%flaky == 0 {
-			return errDisk
+	files.Fail(func(op int) error {
+		if left--; left < 0 || flaky > 0 && op%flaky == 0 {
+			return memdisk.ErrDisk
 		}
 		return nil
-	}
+	})
 	for range rapid.IntRange(1, 40).Draw(t, "steps") {
 		switch rapid.IntRange(0, 5).Draw(t, "step") {
 		case 0, 1, 2:
@@ -145,7 +160,7 @@ func (o *owner) live(t *rapid.T, files *memory, next *uint32, before state) (kil
 
 // A log that has become long is replaced by what is held, again and again; what is on the disk stays within bounds.
 func TestM06TheLogStaysShort(t *testing.T) {
-	files := newMemory()
+	files := memdisk.New()
 	o := open(t, files, 1000)
 	for n := range uint32(20_000) {
 		o.put(n)
@@ -172,7 +187,7 @@ func TestM06TheLogStaysShort(t *testing.T) {
 
 // Many starts leave few files.
 func TestManyStartsLeaveFewFiles(t *testing.T) {
-	files := newMemory()
+	files := memdisk.New()
 	for n := range uint32(50) {
 		o := open(t, files, 0)
 		o.put(n)
@@ -180,15 +195,15 @@ func TestManyStartsLeaveFewFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if o := open(t, files, 0); len(o.holds) != 50 || len(files.files) > mostFiles+2 {
-		t.Errorf("%d held in %d files", len(o.holds), len(files.files))
+	if o := open(t, files, 0); len(o.holds) != 50 || len(files.Names("")) > mostFiles+2 {
+		t.Errorf("%d held in %d files", len(o.holds), len(files.Names("")))
 	}
 }
 
 // written returns a log with so many records, and what is in its file.
 func written(t testing.TB, records int) (name string, content []byte) {
 	t.Helper()
-	files := newMemory()
+	files := memdisk.New()
 	o := open(t, files, 24)
 	for n := range uint32(records) {
 		o.put(n)
@@ -196,8 +211,8 @@ func written(t testing.TB, records int) (name string, content []byte) {
 	if err := o.close(); err != nil {
 		t.Fatal(err)
 	}
-	name = files.names(kindLog)[0]
-	return name, files.files[name].seen
+	name = files.Names(kindLog)[0]
+	return name, files.Content(name)
 }
 
 // F03: a log that is cut off anywhere has all records before the cut, and no damage.
@@ -205,8 +220,8 @@ func TestF03LogTruncatedAtEveryByte(t *testing.T) {
 	name, content := written(t, 20)
 	record := len(content) / 20
 	for n := range content {
-		files := newMemory()
-		files.files[name] = &memoryFile{m: files, seen: content[:n]}
+		files := memdisk.New()
+		files.Put(name, content[:n])
 		o := open(t, files, 24)
 		if len(o.holds) != n/record || !o.whole || o.Stats().Damaged != 0 {
 			t.Fatalf("cut at %d: %d held, want %d; whole %v", n, len(o.holds), n/record, o.whole)
@@ -221,12 +236,12 @@ func TestF04EveryBitOfALogFlipped(t *testing.T) {
 	for bit := range len(content) * 8 {
 		flipped := bytes.Clone(content)
 		flipped[bit/8] ^= 1 << (bit % 8)
-		files := newMemory()
-		files.files[name] = &memoryFile{m: files, seen: flipped, durable: flipped}
+		files := memdisk.New()
+		files.Put(name, flipped)
 		o := open(t, files, 24)
 		last := bit/8 >= len(content)/8*7 // as if cut off
-		if len(o.holds) != 7 || o.whole != last || len(files.names("quarantine")) != map[bool]int{true: 0, false: 1}[last] {
-			t.Fatalf("bit %d: %d held, whole %v, set aside %v", bit, len(o.holds), o.whole, files.names("quarantine"))
+		if len(o.holds) != 7 || o.whole != last || len(files.Names("quarantine")) != map[bool]int{true: 0, false: 1}[last] {
+			t.Fatalf("bit %d: %d held, whole %v, set aside %v", bit, len(o.holds), o.whole, files.Names("quarantine"))
 		}
 		for n := range o.holds {
 			if n >= 8 {
@@ -245,30 +260,26 @@ func TestF04EveryBitOfALogFlipped(t *testing.T) {
 // What Run does by itself: it syncs what was appended, and goes on when the disk takes it again, with all that was missed.
 func TestRunSyncsAndHeals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		files := newMemory()
+		files := memdisk.New()
 		o := open(t, files, 0)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- o.Run(ctx) }()
 		o.put(1)
 		<-time.After(2 * pace)
-		if got := open(t, files.powerCut(func(int) int { return 2 }), 0); !got.holds[1] {
+		if got := open(t, files.PowerCut(func(int) int { return 2 }), 0); !got.holds[1] {
 			t.Error("nothing was synced")
 		}
-		files.mu.Lock()
-		files.fail = func() error { return errDisk }
-		files.mu.Unlock()
+		files.Fail(func(int) error { return memdisk.ErrDisk })
 		o.put(2)
 		o.Flush()
 		<-time.After(time.Minute)
-		if got := open(t, files.kill(), 0); got.holds[2] || !got.holds[1] {
+		if got := open(t, files.Kill(), 0); got.holds[2] || !got.holds[1] {
 			t.Errorf("a disk that took nothing has %v", got.holds)
 		}
-		files.mu.Lock()
-		files.fail = nil
-		files.mu.Unlock()
+		files.Fail(nil)
 		<-time.After(mostPause)
-		if got := open(t, files.powerCut(func(int) int { return 2 }), 0); !got.holds[2] || !got.holds[1] || o.Stats().Failed == 0 {
+		if got := open(t, files.PowerCut(func(int) int { return 2 }), 0); !got.holds[2] || !got.holds[1] || o.Stats().Failed == 0 {
 			t.Errorf("after the disk took it again: %v, %+v", got.holds, o.Stats())
 		}
 		cancel()
@@ -287,10 +298,10 @@ func FuzzLog(f *testing.F) {
 	f.Add(append([]byte("\xf5HGJ noise"), one...))
 	f.Add(bytes.Repeat(marker[:], 9))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		files := newMemory()
-		files.files[fileName(1, salt, kindLog)] = &memoryFile{m: files, seen: content}
+		files := memdisk.New()
+		files.Put(fileName(1, salt, kindLog), content)
 		records := 0
-		if _, _, err := Open(Deps{Files: files}, func(record []byte) { records += headerSize + len(record) }); err != nil || records > len(content) {
+		if _, _, err := Open(Deps{Files: disk{files}}, func(record []byte) { records += headerSize + len(record) }); err != nil || records > len(content) {
 			t.Fatal(records, err)
 		}
 	})

@@ -38,6 +38,7 @@ var allowed = map[string][]string{
 	"internal/rate":      {},
 	"internal/requestid": {},
 	"internal/journal":   {},
+	"internal/memdisk":   {},
 	"internal/jsonscan":  {"event"},
 	"internal/lossy":     {},
 	"internal/natsd":     {"internal/wholefile"},
