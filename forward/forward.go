@@ -30,6 +30,7 @@ func (f *Forwarder) Forward(ctx context.Context, b *event.Batch, r *Receipt, whi
 	}
 	f.gate.RLock()
 	defer f.gate.RUnlock()
+	g.ack = b.Ack
 	if err := f.admit(ctx, r, g); err != nil {
 		return nil, err
 	}
@@ -75,7 +76,7 @@ func (f *Forwarder) admit(ctx context.Context, r *Receipt, g *grouping) error {
 	case ctx.Err() != nil:
 		p = &event.Problem{Code: event.AckTimeout, Detail: "the request ended before its events were taken"}
 	case !r.used && f.room != nil && errors.As(f.room(), &p):
-	case !r.used && f.backendFull():
+	case !r.used && (f.spool == nil || g.ack > event.Durable) && f.backendFull(): // else the spool takes it
 		p = event.Problemf(event.BackendFull, "the backend of stream %s has no room; retry later", f.cfg.Stream)
 	case !f.reserve(r, g.bytes):
 		p = f.noMemory(g)

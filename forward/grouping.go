@@ -11,6 +11,8 @@ import (
 
 // grouping is the events of a Forward by partition.
 type grouping struct {
+	ack event.Level // that the request waits for
+
 	order []int32 // places of the events in the batch: by partition, and in order within one
 	ends  []int32 // per partition: where its part of order ends
 	bytes int64   // weight of all

@@ -339,8 +339,8 @@ func TestASmallBackendTakesItsFirstRun(t *testing.T) {
 	in.end()
 }
 
-// TestF9FullBackendIsRefusedAtOnce: only the request that found the backend full waits, a second or so; the next ones are told
-// so at once.
+// TestF9FullBackendIsRefusedAtOnce: only the request that found the backend full waits, a second or so; the next ones for delivered
+// are told so at once, and durable is what the spool makes it.
 func TestF9FullBackendIsRefusedAtOnce(t *testing.T) {
 	cfg := zero(t)
 	cfg.HTTP.RequestTimeout = settings.Duration(time.Minute)
@@ -362,7 +362,8 @@ func TestF9FullBackendIsRefusedAtOnce(t *testing.T) {
 	if status != 503 || !strings.Contains(answer, `"stored":"durable"`) || !strings.Contains(answer, "no room") {
 		t.Fatalf("400 requests of 200 KiB went into 64 MiB, the last was answered %d %s", status, answer)
 	}
-	in.want(503, `"code":"backend_full"`, "web", body)
+	in.want(503, `"code":"backend_full"`, "web?ack=delivered", body)
+	in.want(200, `"ack":"durable"`, "web", body) // the spool has room
 	in.want(200, `"accepted":1`, "other", body) // a full stream stops no other
 	if d := in.Dependencies(); d[1].OK || !strings.Contains(d[1].Detail, "backend_full") {
 		t.Errorf("readiness does not name it: %+v", d)

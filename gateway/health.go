@@ -44,7 +44,7 @@ func (h *health) age(t time.Time) time.Duration {
 }
 
 // patience is how long a backend may take nothing before we are not ready: nodes that restart, and single failures, are
-// no reason to send producers elsewhere. A full one is at once: its requests are refused.
+// no reason to send producers elsewhere. A full one is at once: it has been asked for a while already.
 const patience = 5 * time.Second
 
 // Dependencies says what taking events depends on. See admin.Health.
