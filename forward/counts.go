@@ -8,6 +8,8 @@ type laneCounts struct {
 	delivered, refused, abandoned uint64
 	lost                          uint64 // damaged in the spool
 	bytes                         int64  // of the budget
+
+	backendLost, sentAgain uint64 // events that the backend confirmed and lost: for good, at most, and sent again
 }
 
 // snapshot returns the counts of one moment.
@@ -28,4 +30,6 @@ func (c *laneCounts) add(o *laneCounts) {
 	c.refused += o.refused
 	c.abandoned += o.abandoned
 	c.bytes += o.bytes
+	c.backendLost += o.backendLost
+	c.sentAgain += o.sentAgain
 }

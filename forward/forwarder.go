@@ -44,6 +44,11 @@ type Deps struct {
 	Spool   Spool
 	Backlog func(partition int32) spool.Backlog
 	Room    func() error
+
+	// Again reads frames of the spool that are confirmed, for a backend that has lost them; nil: none are kept. Check returns a
+	// *LostError when the backend has less of a lane than it had confirmed, to this process or up to a number; nil: nobody can ask it.
+	Again func(partition int32, after uint64, f *spool.Frame) (ok bool, err error)
+	Check func(ctx context.Context, partition int32, confirmed uint64) error
 }
 
 const (
@@ -58,6 +63,8 @@ type Forwarder struct {
 	deadLetter DeadLetter // nil for none
 	spool      Spool      // nil for none
 	room       func() error
+	again      func(partition int32, after uint64, f *spool.Frame) (ok bool, err error)
+	check      func(ctx context.Context, partition int32, confirmed uint64) error
 	codec      *compress.Codec
 	budget     *budget.Budget
 	presses    *Presses
@@ -93,7 +100,7 @@ func New(cfg Config, backend Backend, deps Deps) (*Forwarder, error) {
 	}
 	f := &Forwarder{
 		cfg: cfg, backend: backend, deadLetter: deps.DeadLetter, codec: codec, budget: deps.Budget, presses: deps.Presses,
-		log: deps.Log.With("stream", cfg.Stream), metrics: deps.Metrics, spool: deps.Spool, room: deps.Room,
+		log: deps.Log.With("stream", cfg.Stream), metrics: deps.Metrics, spool: deps.Spool, room: deps.Room, again: deps.Again, check: deps.Check,
 	}
 	for p := range cfg.Partitions {
 		f.lanes = append(f.lanes, newLane(f, int32(p)))

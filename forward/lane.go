@@ -27,6 +27,7 @@ type lane struct {
 	boundary  uint64   // where the run ended that an earlier process sent last: it is sent again under the same id
 	patience  patience // the sender's
 	halt      halt
+	missed    uint64    // number up to which what the backend lost was counted, likewise
 	sentAt    time.Time // of the last run, likewise
 
 	mu         sync.Mutex // guards the rest
@@ -45,6 +46,8 @@ type lane struct {
 	unsafe   int           // frames that the spool has not written
 	quit     chan struct{} // closed when a closed lane need not wait for its backend
 	left     bool          // quit is closed
+	resumed  bool          // the backend has said where the lane ends
+	doubtful bool          // the backend may have less than it confirmed
 	numbered chan struct{} // closed when the sender may send what an earlier process left
 	counts   laneCounts
 }

@@ -70,12 +70,14 @@ var (
 	abandonedEvents = desc("headgate_abandoned_events_total", "Events given up on by a hard stop.")
 	acceptedEvents  = desc("headgate_accepted_events_total", "Events that entered the lanes: at any moment those in the lanes, delivered, refused, abandoned and lost.")
 	lostEvents      = desc("headgate_lost_events_total", "Events that were damaged on the disk; their frames are in the quarantine of the spool.")
+	backendLost     = desc("headgate_backend_lost_events_total", "Events that the backend had confirmed and does not have any more, and the spool neither, at most.")
+	sentAgain       = desc("headgate_backend_resent_events_total", "Events that the backend had confirmed and lost, and that were sent again.")
 	partitionEvents = desc("headgate_partition_events_total", "Events that entered the lane of the partition.", "partition")
 )
 
 // Describe is for the registry.
 func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{laneBytes, laneEvents, inflight, delivered, refusedEvents, abandonedEvents, acceptedEvents, lostEvents, partitionEvents, haltedPartitions} {
+	for _, d := range []*prometheus.Desc{laneBytes, laneEvents, inflight, delivered, refusedEvents, abandonedEvents, acceptedEvents, lostEvents, backendLost, sentAgain, partitionEvents, haltedPartitions} {
 		ch <- d
 	}
 }
@@ -118,5 +120,7 @@ func (f *Forwarder) collect(ch chan<- prometheus.Metric) {
 	counter(refusedEvents, sum.refused)
 	counter(abandonedEvents, sum.abandoned)
 	counter(lostEvents, sum.lost)
+	counter(backendLost, sum.backendLost)
+	counter(sentAgain, sum.sentAgain)
 	f.collectHalted(ch)
 }

@@ -43,6 +43,10 @@ func (l *lane) sendAll(ctx context.Context) {
 			if !l.deliver(ctx, frames) {
 				return
 			}
+		case toCompare:
+			if !l.compare(ctx) {
+				return
+			}
 		case toRead:
 			if !l.refill(ctx) {
 				return
@@ -60,7 +64,8 @@ const (
 	nothing task = iota // until it is woken
 	toPace              // also wait, not for long
 	toSend
-	toRead // back from the spool
+	toRead    // back from the spool
+	toCompare // with what the backend has
 	over
 )
 
@@ -86,6 +91,9 @@ func (l *lane) tooSoon(run []*frame, now time.Time) bool {
 func (l *lane) nextRun(now time.Time) (run []*frame, next task) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.doubtful && l.resumed && l.inflight == 0 && !l.closing {
+		return nil, toCompare
+	}
 	ready := l.queue[:l.sealed]
 	if l.spilled.some() {
 		ready = ready[:l.spilled.gap]
@@ -164,10 +172,28 @@ func (l *lane) deliver(ctx context.Context, frames []*frame) bool {
 // send sends a run until the backend confirms or refuses it; why is the refusal. The error is that of ctx, which
 // ended first.
 func (l *lane) send(ctx context.Context, run *Run) (why *SendError, err error) {
+	why, lost, err := l.sendOnce(ctx, run)
+	for err == nil && lost != nil {
+		if err = l.repair(ctx, lost.Stored, run.First-1); err == nil {
+			why, lost, err = l.sendOnce(ctx, run)
+		}
+	}
+	if err == nil && why == nil {
+		l.patience.confirmed(time.Now(), run.Events)
+		l.moved()
+	}
+	return why, err
+}
+
+// sendOnce is send, and ends also when the backend has lost what was before the run.
+func (l *lane) sendOnce(ctx context.Context, run *Run) (why *SendError, lost *LostError, err error) {
 	err = l.retry(ctx, "send", l.limited(func(ctx context.Context) error {
 		failpoint.Pass(failpoint.Publish)
 		err := l.f.backend.Send(ctx, run)
 		failpoint.Pass(failpoint.Published)
+		if lost = lostBy(err); lost != nil {
+			return nil
+		}
 		if why = refused(err); why == nil {
 			return err
 		}
@@ -177,11 +203,7 @@ func (l *lane) send(ctx context.Context, run *Run) (why *SendError, err error) {
 		}
 		return nil // an answer, and the last one
 	}))
-	if err == nil && why == nil {
-		l.patience.confirmed(time.Now(), run.Events)
-		l.moved()
-	}
-	return why, err
+	return why, lost, err
 }
 
 // assemble describes the frames as a run. Several are concatenated in a buffer, which the caller gives back.

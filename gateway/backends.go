@@ -50,8 +50,9 @@ type delivery struct {
 	forward.Backend
 	Err    func() error // why parts of it stand still, nil when none do
 	close  func()
-	maxRun int  // bytes of the largest run
-	bus    *bus // where it can be read back and purged; nil: nowhere
+	check  func(ctx context.Context, partition int32, confirmed uint64) error // nil: it cannot be asked what it has
+	maxRun int                                                                // bytes of the largest run
+	bus    *bus                                                               // where it can be read back and purged; nil: nowhere
 }
 
 // bus returns the JetStream server that a stream is delivered to, nil when its backend is none. A dead letter is always

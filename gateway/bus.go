@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -26,6 +27,7 @@ type JetStreamConfig struct {
 	Streams   int             `json:"streams"`   // JetStream streams that the partitions of a stream are spread over; 1
 	MaxBytes  settings.Bytes  `json:"max_bytes"` // of all its streams together; 0: no bound, for the embedded one the smaller of 10 GiB and half of the free space
 	Retention RetentionConfig `json:"retention"`
+	Tail      string          `json:"tail"` // on or off: the spools keep what is delivered for a while; on, for the embedded one off
 }
 
 // RetentionConfig says what is removed when. The last run of a lane always stays.
@@ -49,6 +51,7 @@ func (c *JetStreamConfig) problem(name string) error {
 		check("replicas", c.Replicas >= 0 && c.Replicas <= maxReplicas, "must be 1 to %d, got %d", maxReplicas, c.Replicas),
 		check("streams", c.Streams >= 0 && c.Streams <= maxSpread, "must be 1 to %d, got %d", maxSpread, c.Streams),
 		check("retention.age", r.Age == 0 || time.Duration(r.Age) >= time.Second, "must be at least 1s"),
+		settings.At("tail", oneOf(c.Tail, "", "on", "off")),
 		settings.At("retention.full", oneOf(r.Full, "", "refuse", "oldest")),
 		check("retention.full", r.Full != "oldest" || c.Embedded || c.MaxBytes > 0, "oldest needs max_bytes, or nothing is ever full"))
 	if c.URL == "" {
@@ -64,9 +67,11 @@ func (c *JetStreamConfig) problem(name string) error {
 type bus struct {
 	name, where      string
 	replicas, spread int
-	maxBytes         settings.Bytes  // of all streams together; 0: no bound
-	link             *jetstream.Link // of the writer
-	writer, readConn *nats.Conn      // apart, so that publishing does not wait behind reading
+	maxBytes         settings.Bytes         // of all streams together; 0: no bound
+	link             *jetstream.Link        // of the writer
+	back             atomic.Pointer[func()] // called when it is connected again
+	tail             bool                   // the spools keep a tail for it
+	writer, readConn *nats.Conn             // apart, so that publishing does not wait behind reading
 	reader           *jetstream.Reader
 	keeper           *jetstream.Keeper
 	damage           []natsd.Damage        // of the embedded one: what it has lost
@@ -88,7 +93,12 @@ func (b *bus) lost(stream string) (upTo uint64) {
 func (b *bus) complete(cfg *JetStreamConfig, conns []*nats.Conn, log *slog.Logger) error {
 	b.maxBytes = cfg.MaxBytes
 	b.replicas, b.spread, b.writer, b.readConn = max(1, cfg.Replicas), max(1, cfg.Streams), conns[0], conns[1]
-	b.link = jetstream.NewLink(b.writer)
+	b.link = jetstream.NewLink(b.writer, func() {
+		if back := b.back.Load(); back != nil {
+			(*back)()
+		}
+	})
+	b.tail = cfg.Tail == "on" || cfg.Tail == "" && !cfg.Embedded
 	var errReader, errKeeper error
 	b.reader, errReader = jetstream.NewReader(b.readConn, b.spread)
 	// The keeper's few calls may wait behind reading.
@@ -170,11 +180,11 @@ func (b *bus) open(ctx context.Context, name, gateway string, partitions int, lo
 	}
 	to, err := jetstream.Open(ctx, b.writer, jetstream.Config{
 		Stream: name, Gateway: gateway, MaxBytes: maxBytes, Replicas: b.replicas, Streams: b.spread, Partitions: partitions,
-		OnFull: b.keeper.Full, Link: b.link, Lost: b.lost(name),
+		OnFull: b.keeper.Full, Link: b.link, Own: b.fault != nil, Lost: b.lost(name),
 	}, log)
 	if err != nil {
 		return delivery{}, fmt.Errorf("backend %s (%s): %w", b.name, b.where, err)
 	}
 	state := func() error { return errors.Join(b.err(), to.Err()) }
-	return delivery{Backend: to, Err: state, close: func() {}, maxRun: to.MaxRun(), bus: b}, nil
+	return delivery{Backend: to, Err: state, close: func() {}, check: to.Check, maxRun: to.MaxRun(), bus: b}, nil
 }

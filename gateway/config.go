@@ -93,6 +93,7 @@ func DefaultConfig() Config {
 		Admin:   AdminConfig{Listen: "127.0.0.1:9090"},
 		Plugins: PluginsConfig{Memory: 64 << 20, Deadline: settings.Duration(100 * time.Millisecond)},
 		Drain:   DrainConfig{Timeout: settings.Duration(30 * time.Second)},
+		Spool:   SpoolConfig{Tail: TailConfig{Bytes: 64 << 20, Age: settings.Duration(10 * time.Minute)}},
 
 		Idempotency: IdempotencyConfig{Window: settings.Duration(10 * time.Minute), Keys: 100_000},
 
@@ -173,7 +174,7 @@ func (c *Config) Validate() error {
 	add("http.tls", c.HTTP.TLS.problem())
 	add("http.cors", c.HTTP.CORS.problem())
 	add("http.listen", mustBe(c.HTTP.Listen != ingest.Nowhere || c.HTTP.TLS.on(), "none, and http.tls is not set: there would be no way in"))
-	add("spool.max_bytes", c.Spool.problem())
+	add("spool", c.Spool.problem())
 	add("idempotency.window", mustBe(c.Idempotency.Window >= settings.Duration(time.Second), "must be at least 1s, got %s", time.Duration(c.Idempotency.Window)))
 	add("idempotency.keys", mustBe(c.Idempotency.Keys >= 1 && c.Idempotency.Keys <= 10_000_000, "must be 1 to 10000000, got %d", c.Idempotency.Keys))
 	add("http", c.HTTP.problem())

@@ -124,7 +124,8 @@ func (g *Gateway) Run(ctx context.Context) error {
 
 	keeping, rest := context.WithCancel(group)
 	var keepers sync.WaitGroup
-	for _, b := range g.stores.buses {
+	for name, b := range g.stores.buses {
+		b.back.Store(new(func() { g.recheck(name) }))
 		keepers.Go(func() { b.keeper.Run(keeping) })
 	}
 	for _, server := range g.stores.servers() {

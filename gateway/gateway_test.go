@@ -364,7 +364,7 @@ func TestF9FullBackendIsRefusedAtOnce(t *testing.T) {
 	}
 	in.want(503, `"code":"backend_full"`, "web?ack=delivered", body)
 	in.want(200, `"ack":"durable"`, "web", body) // the spool has room
-	in.want(200, `"accepted":1`, "other", body) // a full stream stops no other
+	in.want(200, `"accepted":1`, "other", body)  // a full stream stops no other
 	if d := in.Dependencies(); d[1].OK || !strings.Contains(d[1].Detail, "backend_full") {
 		t.Errorf("readiness does not name it: %+v", d)
 	}

@@ -74,7 +74,9 @@ func (g *Gateway) Dependencies() []admin.Dependency {
 		return false
 	})
 	stored := g.health.set("stored", "", time.Time{}) // events are taken all the same
-	stored.Detail = g.stores.damages()
+	if stored.Detail = g.stores.damages(); stored.Detail == "" {
+		stored.Detail = g.backendLosses()
+	}
 	steering := g.health.set("control", "", time.Time{}) // events are taken without it
 	if steering.Detail = g.stores.control.server.Fault(); steering.Detail == "" {
 		steering.Detail = g.stores.control.note

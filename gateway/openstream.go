@@ -33,7 +33,7 @@ func (g *Gateway) openStream(ctx context.Context, name string, def *definition) 
 	if s.deadLetter != nil {
 		s.idLog = g.remember(s.ids, g.folder.windowFolder("ids", name))
 	}
-	if s.spool, err = g.openSpool(name); err == nil {
+	if s.spool, err = g.openSpool(name, &s.delivery); err == nil {
 		s.forwarder, err = g.newForwarder(s, &def.config, len(table.Partitions()))
 	}
 	if err != nil {
@@ -50,6 +50,7 @@ func (g *Gateway) newForwarder(s *stream, cfg *StreamConfig, partitions int) (*f
 	}
 	if s.spool != nil {
 		deps.Spool, deps.Backlog, deps.Room = s.spool, s.spool.Backlog, s.spool.Room
+		deps.Again, deps.Check = s.spool.Again, s.delivery.check
 	}
 	frameBytes := int(cfg.Frame.Bytes)
 	return forward.New(forward.Config{

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,13 @@ import (
 // SpoolConfig bounds what is kept of frames until their backends have confirmed them.
 type SpoolConfig struct {
 	MaxBytes settings.Bytes `json:"max_bytes"` // of all streams together, one may have half; default: 20 GiB, or half of what is free
+	Tail     TailConfig     `json:"tail"`
+}
+
+// TailConfig bounds what is kept of frames that a backend has confirmed, for the case that it loses them.
+type TailConfig struct {
+	Bytes settings.Bytes    `json:"bytes"` // of each stream
+	Age   settings.Duration `json:"age"`
 }
 
 const (
@@ -22,7 +30,9 @@ const (
 )
 
 func (c *SpoolConfig) problem() error {
-	return mustBe(c.MaxBytes == 0 || c.MaxBytes >= 1<<20, "must be at least 1MiB, got %s", c.MaxBytes)
+	return errors.Join(settings.At("max_bytes", mustBe(c.MaxBytes == 0 || c.MaxBytes >= 1<<20, "must be at least 1MiB, got %s", c.MaxBytes)),
+		settings.At("tail.bytes", mustBe(c.Tail.Bytes >= 1<<16, "must be at least 64KiB, got %s; backends.NAME.jetstream.tail: off keeps none", c.Tail.Bytes)),
+		settings.At("tail.age", mustBe(time.Duration(c.Tail.Age) >= time.Second, "must be at least 1s")))
 }
 
 // spoolFolder has a folder for each stream.
@@ -58,7 +68,7 @@ func (g *Gateway) openSpace() error {
 
 // openSpool opens a stream's spool. Dead letters have none: their backend is on the same disk, and what goes to them is in
 // the spool of their stream until it has arrived.
-func (g *Gateway) openSpool(name string) (*spool.Spool, error) {
+func (g *Gateway) openSpool(name string, to *delivery) (*spool.Spool, error) {
 	if _, dead := deadLetterOf(name); dead {
 		return nil, nil
 	}
@@ -75,7 +85,11 @@ func (g *Gateway) openSpool(name string) (*spool.Spool, error) {
 			"stream", name, "folder", g.folder.spoolFolder(name))
 		g.spoolsGone.Store(name, true)
 	}
-	return spool.New(spool.Config{Stream: name}, spool.Deps{Files: files, Space: g.space, Log: g.log})
+	cfg := spool.Config{Stream: name}
+	if to.bus != nil && to.bus.tail {
+		cfg.TailBytes, cfg.TailAge = int64(g.cfg.Spool.Tail.Bytes), time.Duration(g.cfg.Spool.Tail.Age)
+	}
+	return spool.New(cfg, spool.Deps{Files: files, Space: g.space, Log: g.log})
 }
 
 // room returns nil when the stream may take more, else an *event.Problem.

@@ -25,6 +25,9 @@ type Config struct {
 	Replicas int           // 0: one
 	Timeout  time.Duration // of one publish or read; 0: 10 s
 
+	// Own says that nobody else can reach the server: what is missing there was lost, and not removed.
+	Own bool
+
 	Link *Link // of the connection; nil: an answer is waited for although the connection was lost
 
 	// OnFull is called with the name of a JetStream stream that was found full, and the bytes of the message it could not
@@ -62,6 +65,8 @@ type Backend struct {
 	mu    sync.Mutex
 	lanes map[int32]*lane // a lane belongs to the one goroutine that sends for its partition
 	alarm error           // of all stopped lanes
+
+	making sync.Mutex // of streams that are gone
 }
 
 // Open creates the stream, or brings an existing one to cfg, and returns its backend.
@@ -113,6 +118,12 @@ func (b *Backend) Send(ctx context.Context, run *forward.Run) error {
 	l := b.lane(run.Partition)
 	if _, err := b.Resume(ctx, run.Partition); err != nil {
 		return err
+	}
+	if l.gone {
+		if err := b.remake(ctx, l); err != nil {
+			return sendError(err)
+		}
+		l.gone = false
 	}
 	if l.unsure {
 		if stored, err := b.settle(ctx, l, run); stored || err != nil {

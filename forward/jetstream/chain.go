@@ -76,26 +76,104 @@ func (b *Backend) settleNext(ctx context.Context, l *lane, run *forward.Run) (st
 	return false, b.stop(l, &ChainError{Subject: l.subject, After: l.seq, Found: m.Seq, Reason: "a second writer"})
 }
 
-// settleEnd is for a lane that nothing was found behind: it notices when the last message itself has gone. An empty
-// lane starts its chain again (the numbers go on). A lane that ends earlier is a stream restored from an older
-// state, which is not for us to judge.
+// settleEnd is for a lane that nothing was found behind: it notices when the last message itself has gone.
 func (b *Backend) settleEnd(ctx context.Context, l *lane) error {
 	m, err := b.lastOf(ctx, l)
 	switch {
 	case errors.Is(err, js.ErrMsgNotFound):
-		if l.seq != 0 {
-			b.log.WarnContext(ctx, "lane is empty, its chain starts again", "subject", l.subject, "after", l.seq)
-		}
-		l.seq, l.unsure = 0, false
-		return nil
+		return b.shrunk(ctx, l, Message{})
 	case err != nil:
 		return err
 	case m.Seq > l.seq:
 		return errGrown
 	case m.Seq < l.seq:
-		return b.stop(l, &ChainError{Subject: l.subject, After: l.seq, Found: m.Seq, Reason: "the stream ends earlier"})
+		return b.shrunk(ctx, l, m)
 	}
 	l.unsure = false
+	return nil
+}
+
+// shrunk goes on behind m, the last message of a lane that was longer, or starts the chain of one that is empty again. That is a
+// *forward.LostError unless somebody has emptied the lane: then the stream knows sequences of its own behind it.
+func (b *Backend) shrunk(ctx context.Context, l *lane, m Message) error {
+	if l.seq == 0 {
+		l.unsure = false
+		return nil
+	}
+	if m.Seq == 0 && !b.cfg.Own {
+		last, err := b.lastSequence(ctx, l.store)
+		if err != nil {
+			return err
+		}
+		if last >= l.seq {
+			b.log.WarnContext(ctx, "lane is empty, its chain starts again", "subject", l.subject, "after", l.seq)
+			l.seq, l.unsure = 0, false
+			return nil
+		}
+	}
+	if m.Seq != 0 && m.Last == 0 {
+		return b.stop(l, &ChainError{Subject: l.subject, After: l.seq, Found: m.Seq, Reason: "not a gateway's message"})
+	}
+	lost := &forward.LostError{Stored: m.Last, Confirmed: l.stored}
+	l.seq, l.stored, l.unsure = m.Seq, m.Last, false
+	if lost.Stored >= lost.Confirmed {
+		return nil
+	}
+	return lost
+}
+
+// lastSequence returns the sequence that a JetStream stream gave last, also to a message that it has no more.
+func (b *Backend) lastSequence(ctx context.Context, store string) (uint64, error) {
+	stream, err := b.js.Stream(ctx, store)
+	if err != nil {
+		return 0, err
+	}
+	return stream.CachedInfo().State.LastSeq, nil
+}
+
+// Check returns a *forward.LostError when the lane ends earlier than it did, or than at the event numbered confirmed. It is
+// called like Send.
+func (b *Backend) Check(ctx context.Context, partition int32, confirmed uint64) error {
+	if _, err := b.Resume(ctx, partition); err != nil {
+		return err
+	}
+	l := b.lane(partition)
+	if confirmed > l.stored { // by an earlier process
+		return &forward.LostError{Stored: l.stored, Confirmed: confirmed}
+	}
+	if l.unsure {
+		return nil // the next Send finds out
+	}
+	m, err := b.lastOf(ctx, l)
+	switch {
+	case isCode(err, js.JSErrCodeStreamNotFound), errors.Is(err, nats.ErrNoResponders):
+		if err := b.remake(ctx, l); err != nil {
+			return sendError(err)
+		}
+		return sendError(b.shrunk(ctx, l, Message{}))
+	case errors.Is(err, js.ErrMsgNotFound):
+		return sendError(b.shrunk(ctx, l, Message{}))
+	case err != nil:
+		return sendError(err)
+	case m.Seq < l.seq:
+		return sendError(b.shrunk(ctx, l, m))
+	}
+	return nil
+}
+
+// remake makes the JetStream streams again of which somebody has removed one.
+func (b *Backend) remake(ctx context.Context, l *lane) error {
+	b.making.Lock()
+	defer b.making.Unlock()
+	if _, err := b.js.Stream(ctx, l.store); !errors.Is(err, js.ErrStreamNotFound) {
+		return err
+	}
+	b.log.ErrorContext(ctx, "THE STREAM IS GONE from the backend: it is made again", "store", l.store)
+	for k := range b.cfg.Streams {
+		if err := ensure(ctx, b.js, b.cfg, k); err != nil {
+			return fmt.Errorf("make %s again: %w", storeName(b.cfg.Stream, k), err)
+		}
+	}
 	return nil
 }
 

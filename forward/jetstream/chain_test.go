@@ -212,19 +212,48 @@ func TestRememberedIDIsNoConfirmation(t *testing.T) {
 	}
 }
 
-func TestF13StreamThatEndsEarlierStopsTheLane(t *testing.T) {
+// F13, N02: a lane that ends earlier than it did, or not at all, since the stream was deleted or is of an older state, says what
+// is lost, and takes that and what comes behind it.
+func TestF13StreamThatEndsEarlierSaysWhatIsLost(t *testing.T) {
 	r := newRig(t, t.TempDir(), 1<<20)
 	for i := range uint64(3) {
 		r.send(newRun(0, i*10+1, 10))
 	}
-	if err := r.side.DeleteStream(t.Context(), "HEADGATE_web"); err != nil {
-		t.Fatal(err)
+	lost := func(err error, stored uint64) {
+		t.Helper()
+		if lost, ok := errors.AsType[*forward.LostError](err); !ok || lost.Stored != stored || lost.Confirmed != 30 {
+			t.Errorf("%v, want what is lost behind %d", err, stored)
+		}
 	}
+	remove := func() {
+		t.Helper()
+		if err := r.side.DeleteStream(t.Context(), "HEADGATE_web"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove()
 	r.open(1 << 20)
 	r.put(0, nats.Header{"Headgate-Last-Seq": {"10"}}, []byte("restored"))
-	e := sendError(t, r.backend.Send(t.Context(), newRun(0, 31, 10)))
-	if e.Reason != "second_writer" || r.backend.Err() == nil {
+	lost(r.backend.Send(t.Context(), newRun(0, 31, 10)), 10)
+	r.send(newRun(0, 11, 20))
+	remove() // and nobody makes it again
+	if e := sendError(t, r.backend.Send(t.Context(), newRun(0, 31, 10))); e.Reason != "no_stream" {
 		t.Errorf("%+v", e)
+	}
+	lost(r.backend.Send(t.Context(), newRun(0, 31, 10)), 0)
+	r.send(newRun(0, 1, 30))
+	r.send(newRun(0, 31, 10))
+	if err := r.backend.Check(t.Context(), 0, 40); err != nil {
+		t.Error(err)
+	}
+	remove()
+	if lost, ok := errors.AsType[*forward.LostError](r.backend.Check(t.Context(), 0, 0)); !ok || lost.Stored != 0 || lost.Confirmed != 40 {
+		t.Error(lost)
+	}
+	r.send(newRun(0, 1, 40))
+	r.backend = r.open(1 << 20)
+	if lost, ok := errors.AsType[*forward.LostError](r.backend.Check(t.Context(), 0, 55)); !ok || lost.Stored != 40 || lost.Confirmed != 55 {
+		t.Error(lost)
 	}
 }
 

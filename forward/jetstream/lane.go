@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/nats-io/nats.go"
 	js "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/headgate-io/headgate/event"
@@ -23,6 +24,7 @@ type lane struct {
 	seq    uint64 // sequence of the message with it: what the next publish expects; 0 for none
 
 	fulls   int   // answers in a row that the stream is full
+	gone    bool  // the stream was not there for the last publish
 	unsure  bool  // a publish has no answer: it may be stored after seq
 	stopped error // somebody else writes this subject; nothing is sent any more
 }
@@ -95,6 +97,7 @@ func (b *Backend) publish(ctx context.Context, l *lane, run *forward.Run) error 
 		return err
 	}
 	l.unsure = true
+	l.gone = errors.Is(err, js.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders) || isCode(err, js.JSErrCodeStreamNotFound)
 	if !errors.Is(err, errDuplicateID) && !isCode(err, wrongLastSequence) {
 		return err
 	}

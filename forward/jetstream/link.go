@@ -18,8 +18,9 @@ type linkContext struct {
 	cancel context.CancelFunc
 }
 
-// NewLink watches over a connection, for as long as there is one. Handlers that it has already are called as before.
-func NewLink(nc *nats.Conn) *Link {
+// NewLink watches over a connection, for as long as there is one, and calls back each time that it is there again. Handlers that
+// it has already are called as before.
+func NewLink(nc *nats.Conn, back func()) *Link {
 	l := &Link{}
 	l.renew()
 	before := nc.Opts.DisconnectedErrCB
@@ -28,6 +29,13 @@ func NewLink(nc *nats.Conn) *Link {
 		if before != nil {
 			before(nc, err)
 		}
+	})
+	again := nc.Opts.ReconnectedCB
+	nc.SetReconnectHandler(func(nc *nats.Conn) {
+		if again != nil {
+			again(nc)
+		}
+		back()
 	})
 	return l
 }

@@ -22,7 +22,7 @@ func (w *writer) gather(now time.Time) (wait time.Duration, done bool) {
 	oldest, size := now, 0
 	for p := range w.lanes {
 		l := &w.lanes[p]
-		n := l.due(now, w.cfg.Linger, w.closing)
+		n := l.due(now, w.cfg.Linger, w.closing || w.cfg.tails() && w.heavy > groupBytes)
 		for i := 0; i < n; i++ {
 			if size > 0 && size >= groupBytes {
 				n = i

@@ -118,6 +118,7 @@ func (s *Spool) scan(seg *segment, newest bool) (c contents) {
 			if seg.at.IsZero() {
 				seg.at = time.UnixMilli(r.at)
 			}
+			seg.last = time.UnixMilli(r.at)
 			where := ref{first: r.First, events: uint32(r.Events), size: uint32(r.recordLength), seg: seg, off: r.off}
 			c.frames = append(c.frames, placed{where, r.Partition})
 		}
@@ -151,6 +152,13 @@ func (l *lane) settle(s *Spool, hint, written uint64) {
 		hint = 0
 	}
 	l.confirmed = hint
+	if s.cfg.tails() {
+		for _, r := range kept {
+			if r.last() <= hint {
+				l.tail = append(l.tail, r)
+			}
+		}
+	}
 	l.refs = slices.DeleteFunc(kept, func(r ref) bool { return r.last() <= hint })
 	for i := range l.refs {
 		s.countIn(&l.refs[i])

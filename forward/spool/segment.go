@@ -16,9 +16,10 @@ type segment struct {
 	live     int   // frames that are not confirmed
 	liveSize int64 // bytes of their records
 	at       time.Time
-	unread   bool // the disk did not let us read all of it: it stays as it is
-	damaged  bool // some of it can't be read: what lives is copied forward, so that the damage goes
-	absent   bool // its file was removed, or cut off, while it is in use
+	last     time.Time // when the newest frame was written
+	unread   bool      // the disk did not let us read all of it: it stays as it is
+	damaged  bool      // some of it can't be read: what lives is copied forward, so that the damage goes
+	absent   bool      // its file was removed, or cut off, while it is in use
 	readers  int
 	gone     bool // removed; who reads it last closes it
 

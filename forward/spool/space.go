@@ -15,6 +15,7 @@ type Space struct {
 	waiting func() int64 // bytes that were taken and may have to be written; nil: none
 
 	used    atomic.Int64
+	tail    atomic.Int64 // of it, what goes when there is no room
 	left    atomic.Int64 // free bytes when they were last asked for
 	checked atomic.Int64 // when that was, nanoseconds since 1970
 }
@@ -53,8 +54,12 @@ func (p *Space) segment() int64 {
 
 // full says why a spool that holds so many bytes may take no more, "" when it may. One alone has half of the space, so
 // that a backend that is down leaves the other half to other streams.
-func (p *Space) full(own int64) string {
-	switch used := p.used.Load(); {
+// Tails do not count: they go first.
+func (p *Space) full(own int64) string { return p.fullWith(own, p.tail.Load()) }
+
+// fullWith is full when so much of what there is can go.
+func (p *Space) fullWith(own, tail int64) string {
+	switch used := p.used.Load() - tail; {
 	case p.limit > 0 && own >= p.limit/2:
 		return fmt.Sprintf("it holds %d MiB, half of spool.max_bytes", own>>20)
 	case p.limit > 0 && used >= p.limit:

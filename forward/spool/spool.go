@@ -19,6 +19,11 @@ type Config struct {
 	// Linger is how long frames that nobody waits for are kept from the disk: what the backend confirms in the
 	// meantime is never written. 500 ms.
 	Linger time.Duration
+
+	// TailBytes and TailAge bound what is kept of frames that the backend has confirmed: all of it, or as old as that. 0 bytes:
+	// none; then what is confirmed before it was written is never written.
+	TailBytes int64
+	TailAge   time.Duration
 }
 
 // Deps is what a spool uses and others own.
@@ -51,8 +56,10 @@ type Spool struct {
 	number   uint64     // of the newest segment there ever was
 	waited   int        // entries that somebody waits for
 	waiting  int        // entries in the lanes
+	heavy    int        // bytes of them
 	closing  bool
 	checking bool  // it is to be looked whether all files are there
+	tight    bool  // there is no room for a tail
 	stuck    error // why the last write failed, nil since one has succeeded
 	stats    Stats
 }
@@ -62,6 +69,7 @@ type lane struct {
 	entries   []*Entry // not written yet, in order
 	waited    int      // of them somebody waits for so many
 	refs      []ref    // written and not confirmed, in order
+	tail      []ref    // written and confirmed, in order, as far as it is kept
 	confirmed uint64   // number up to which everything is confirmed
 	written   uint64   // number of the last event that was written
 	sent      uint64   // number of the last event of the run that an earlier process sent last
@@ -109,6 +117,7 @@ type Stats struct {
 	Events      int
 	Oldest      time.Time // when the first of these was written; zero for none
 	Segments    int
+	Tail        int64  // bytes of segments with nothing but confirmed frames
 	Groups      uint64 // writes that were synced, and
 	Written     uint64 // frames in them
 	Syncs       time.Duration
@@ -133,6 +142,9 @@ func New(cfg Config, deps Deps) (*Spool, error) {
 	}
 	s := &Spool{cfg: cfg, files: deps.Files, space: deps.Space, log: deps.Log.With("stream", cfg.Stream), work: make(chan struct{}, 1)}
 	s.cfg.SegmentBytes = cmp.Or(cfg.SegmentBytes, deps.Space.segment())
+	if s.cfg.tails() && cfg.SegmentBytes == 0 { // it goes by whole segments
+		s.cfg.SegmentBytes = min(s.cfg.SegmentBytes, max(s.cfg.TailBytes/4, 1))
+	}
 	s.cfg.Linger = cmp.Or(cfg.Linger, defaultLinger)
 	if err := s.recover(); err != nil {
 		return nil, fmt.Errorf("open spool of stream %s: %w", cfg.Stream, err)
@@ -156,11 +168,12 @@ func (s *Spool) Append(e *Entry) {
 	e.at = time.Now()
 	l.entries = append(l.entries, e)
 	s.waiting++
+	s.heavy += len(e.Payload)
 	if e.Waited {
 		s.waited++
 		l.waited++
 	}
-	first := s.waiting == 1 || e.Waited && s.waited == 1
+	first := s.waiting == 1 || s.heavy > groupBytes && s.heavy-len(e.Payload) <= groupBytes || e.Waited && s.waited == 1
 	s.mu.Unlock()
 	if first {
 		s.wake()
@@ -202,7 +215,7 @@ func (s *Spool) confirm(partition int32, last uint64) (done []*Entry, hint uint6
 	}
 	l.confirmed = last
 	n := 0
-	for n < len(l.entries) && l.entries[n].Last() <= last {
+	for s.mayLeaveOut() && n < len(l.entries) && l.entries[n].Last() <= last {
 		n++
 	}
 	if done = l.entries[:n:n]; n > 0 {
@@ -211,21 +224,19 @@ func (s *Spool) confirm(partition int32, last uint64) (done []*Entry, hint uint6
 	}
 	n = 0
 	for ; n < len(l.refs) && l.refs[n].last() <= last; n++ {
-		freed = s.countOut(&l.refs[n]) || freed
 		hint = l.refs[n].last()
 	}
 	if n < len(l.refs) && l.refs[n].first <= last { // the middle of a frame
 		hint = last
 	}
-	clear(l.refs[:n])
-	l.refs = l.refs[n:]
-	return done, hint, freed
+	return done, hint, s.retire(l, n)
 }
 
 // took counts the first entries of a lane out; s.mu is held.
 func (s *Spool) took(l *lane, n int) {
 	s.waiting -= n
 	for _, e := range l.entries[:n] {
+		s.heavy -= len(e.Payload)
 		if e.Waited {
 			s.waited--
 			l.waited--
@@ -236,7 +247,7 @@ func (s *Spool) took(l *lane, n int) {
 // Room returns nil when more may be taken, else the *event.Problem spool_full. What was taken before finds room.
 func (s *Spool) Room() error {
 	s.mu.Lock()
-	bytes, frames, stuck := s.stats.Bytes, s.stats.Frames, s.stuck
+	bytes, frames, stuck := s.stats.Bytes-s.stats.Tail, s.stats.Frames, s.stuck
 	s.mu.Unlock()
 	why := ""
 	switch {

@@ -38,6 +38,7 @@ func (w *writer) tidy() {
 func (w *writer) oldestDone() (seg *segment, live bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.weigh()
 	i := slices.IndexFunc(w.segments, func(s *segment) bool { return !s.unread })
 	if i < 0 {
 		return nil, false
@@ -50,6 +51,9 @@ func (w *writer) oldestDone() (seg *segment, live bool) {
 		w.current = nil
 	}
 	if seg.live == 0 {
+		if !w.expired(seg, time.Now()) {
+			return nil, false
+		}
 		return seg, false
 	}
 	if len(w.group) > 0 || w.ending { // the disk takes nothing, or there is no time
@@ -204,6 +208,7 @@ func (w *writer) remove(seg *segment) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.segments = slices.DeleteFunc(w.segments, func(s *segment) bool { return s == seg })
+	w.forget(seg)
 	w.grown(-seg.size)
 	seg.gone = true
 	if seg.readers == 0 {

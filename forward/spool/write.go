@@ -164,6 +164,7 @@ func (w *writer) index(began time.Time) {
 		w.enter(e, ref{first: e.First, events: uint32(e.Events), size: uint32(end - w.offs[i]), seg: seg, off: seg.size + w.offs[i]})
 	}
 	seg.size += int64(len(w.buf))
+	seg.last = began
 	w.grown(int64(len(w.buf)))
 	w.stuck = nil
 	w.stats.Groups++
@@ -181,6 +182,9 @@ func (w *writer) enter(e *Entry, r ref) {
 	l.written = max(l.written, r.last())
 	if r.last() <= l.confirmed {
 		w.passed = append(w.passed, placed{r, e.Partition})
+		if w.cfg.tails() {
+			l.tail = append(l.tail, r)
+		}
 		return
 	}
 	if r.first <= l.confirmed {
@@ -245,6 +249,7 @@ func (w *writer) end() error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.space.tail.Add(-w.stats.Tail)
 	for _, seg := range w.segments {
 		w.space.used.Add(-seg.size)
 		seg.gone = true
