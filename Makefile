@@ -8,7 +8,7 @@ LDFLAGS  = -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 GUEST    = examples/plugins/accesslog/accesslog.wasm
 FUZZTIME ?= 10s
 
-.PHONY: all build plugins demo run test test-race test-crash test-faults test-fairness test-hostile fuzz bench bench-partitioner cross cases fmt clean
+.PHONY: all build plugins demo run test test-race test-crash test-faults test-fairness test-hostile test-swap fuzz bench bench-partitioner cross cases fmt clean
 
 all: build plugins
 
@@ -48,6 +48,10 @@ test-hostile:     ## hostile modules against the binary, beside a stream that be
 	dir=$$(mktemp -d); trap 'rm -rf '$$dir EXIT; \
 	HEADGATE_WRITE_HOSTILE=$$dir go test -count=1 -run WriteHostileModules ./plugins && \
 	HEADGATE_HOSTILE=$$dir go test -count=1 -run F61F62F63F64F65F66F67HostileModules -timeout 10m -v ./cmd/headgate
+
+test-swap:        ## plugins are changed each second under 100,000 events a second for SWAP=n seconds; then UPLOADS=n versions
+	HEADGATE_SWAP=$(or $(SWAP),60) go test -count=1 -run L12SwapUnderLoad -timeout 10m -v ./cmd/headgate
+	HEADGATE_UPLOADS=$(or $(UPLOADS),1000) go test -count=1 -run L21AThousandVersions -timeout 30m -v ./cmd/headgate
 
 fuzz:             ## each fuzz target for FUZZTIME
 	./internal/layers/fuzz.sh $(FUZZTIME)
