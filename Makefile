@@ -47,10 +47,10 @@ test-fairness:    ## what a caller far over its rate does to the p99 of one with
 test-hostile:     ## hostile modules against the binary, beside a stream that behaves: what each cost
 	dir=$$(mktemp -d); trap 'rm -rf '$$dir EXIT; \
 	HEADGATE_WRITE_HOSTILE=$$dir go test -count=1 -run WriteHostileModules ./plugins && \
-	HEADGATE_HOSTILE=$$dir go test -count=1 -run F61F62F63F64F65F66F67HostileModules -timeout 10m -v ./cmd/headgate
+	HEADGATE_HOSTILE=$$dir go test -count=1 -run "F61F62F63F64F65F66F67HostileModules|F61PausesWhileGuestsCompute" -timeout 10m -v ./cmd/headgate
 
 test-swap:        ## plugins are changed each second under 100,000 events a second for SWAP=n seconds; then UPLOADS=n versions
-	HEADGATE_SWAP=$(or $(SWAP),60) go test -count=1 -run L12SwapUnderLoad -timeout 10m -v ./cmd/headgate
+	HEADGATE_SWAP=$(or $(SWAP),60) go test -count=1 -run "L12SwapUnderLoad|L10SuspensionUnderLoad" -timeout 10m -v ./cmd/headgate
 	HEADGATE_UPLOADS=$(or $(UPLOADS),1000) go test -count=1 -run L21AThousandVersions -timeout 30m -v ./cmd/headgate
 
 fuzz:             ## each fuzz target for FUZZTIME

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -31,7 +32,7 @@ func TestF61F62F63F64F65F66F67HostileModules(t *testing.T) {
 	quiet.run(2 * time.Second)
 	quiet.reset()
 	quiet.run(5 * time.Second)
-	alone := quiet.reset()
+	alone, pausedAlone := quiet.reset(), p.pauses()
 
 	var over atomic.Bool
 	beside := make(chan struct{})
@@ -56,11 +57,64 @@ func TestF61F62F63F64F65F66F67HostileModules(t *testing.T) {
 	over.Store(true)
 	<-beside
 	during := quiet.reset()
-	t.Logf("the stream beside, before: %v", alone)
-	t.Logf("the stream beside, during: %v", during)
+	t.Logf("the stream beside, before: %v; of pauses for garbage: %s", alone, pausedAlone)
+	t.Logf("the stream beside, during: %v; of pauses for garbage: %s", during, p.pauses())
+	t.Logf("p99 of the stream beside changes by a factor of %.2f", float64(during.p99)/float64(alone.p99))
 	if len(during.statuses) != 1 || during.statuses[200] == 0 {
 		t.Errorf("answers to the stream beside by status: %v", during.statuses)
 	}
+}
+
+// TestF61PausesWhileGuestsCompute measures what calls that never come back by themselves do to pauses for garbage, in which
+// all of the process waits for them: the same stream alone and beside a guest that computes all the
+// time. On demand, like the test above.
+func TestF61PausesWhileGuestsCompute(t *testing.T) {
+	all := attacksIn(t, os.Getenv("HEADGATE_HOSTILE"))
+	at := slices.IndexFunc(all, func(a hostile) bool { return a.ID == "F61" && a.Stage == "event" })
+	if at < 0 {
+		t.Fatal("no attack that computes")
+	}
+	p := startGateway(t, t.TempDir(), "--set", "plugins.deadline=10s") // so that one call takes as long as the measurement
+	p.headgate(0, "plugin", "push", "accesslog", "../../examples/plugins/accesslog-c/accesslog.wasm")
+	p.headgate(0, "plugin", "activate", "--stream", "web", "accesslog", "--config", `{"drop_status_from":500}`)
+	wasm, err := os.ReadFile(all[at].file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.steer("PUT", "/v1/plugins/hostile", wasm)
+	if status, answer := p.steer("POST", "/v1/streams/evil/plugins", []byte(`{"plugin":"hostile","on_error":"pass"}`)); status != 200 {
+		t.Fatalf("%d %s", status, answer)
+	}
+	quiet := &pacer{p: p, events: 100}
+	quiet.run(2 * time.Second)
+	quiet.reset()
+	const long = 10 * time.Second
+	quiet.run(long)
+	alone, pausedAlone := quiet.reset(), p.pauses()
+	done := make(chan string)
+	go func() {
+		_, answer := p.lines("evil", "!\n")
+		done <- answer
+	}()
+	quiet.run(long)
+	during, pausedDuring := quiet.reset(), p.pauses()
+	if answer := <-done; !strings.Contains(answer, `"accepted":1`) {
+		t.Errorf("the guest did not compute to its deadline: %s", answer)
+	}
+	t.Logf("the stream, alone:                          %v; of pauses for garbage: %s", alone, pausedAlone)
+	t.Logf("the stream, beside a guest that computes:   %v; of pauses for garbage: %s", during, pausedDuring)
+	t.Logf("p99 changes by a factor of %.2f", float64(during.p99)/float64(alone.p99))
+}
+
+// pauses is what the runtime says of its latest pauses for garbage: the median and the longest, in seconds.
+func (p *process) pauses() string {
+	p.t.Helper()
+	_, metrics := p.ask("GET", p.admin+"/metrics", "", "")
+	var said []string
+	for _, m := range regexp.MustCompile(`go_gc_duration_seconds\{quantile="(0.5|1)"\} (\S+)`).FindAllStringSubmatch(metrics, -1) {
+		said = append(said, "quantile "+m[1]+": "+m[2]+" s")
+	}
+	return strings.Join(said, ", ")
 }
 
 func attacksIn(t *testing.T, dir string) (all []hostile) {
