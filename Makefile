@@ -8,7 +8,7 @@ LDFLAGS  = -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 GUEST    = examples/plugins/accesslog/accesslog.wasm
 FUZZTIME ?= 10s
 
-.PHONY: all build plugins demo run test test-race test-crash test-faults test-fairness test-hostile test-swap fuzz bench bench-partitioner cross cases fmt clean
+.PHONY: all build plugins demo run test test-race test-crash test-faults test-fairness test-isolation test-hostile test-swap fuzz bench bench-partitioner cross cases fmt clean
 
 all: build plugins
 
@@ -34,7 +34,7 @@ test-race:        ## the same under the race detector (needs a C compiler)
 	CGO_ENABLED=1 go test -race ./...
 
 test-crash: all   ## kill -9 over and over under load; CRASHES=n rounds
-	HEADGATE_CRASHES=$(or $(CRASHES),50) go test -count=1 -run 'KillNine' -timeout 30m -v ./cmd/headgate
+	HEADGATE_CRASHES=$(or $(CRASHES),50) go test -count=1 -run 'KillNine|ReplayIsKilled|KilledWhileItHalves' -timeout 30m -v ./cmd/headgate
 
 test-faults:      ## every fault of docs/faults.md, and the table of what was left; CYCLES=n crashes
 	rm -f bench/results/faults.jsonl
@@ -43,6 +43,9 @@ test-faults:      ## every fault of docs/faults.md, and the table of what was le
 
 test-fairness:    ## what a caller far over its rate does to the p99 of one within it; FAIRNESS=n seconds
 	HEADGATE_FAIRNESS=$(or $(FAIRNESS),10) go test -count=1 -run B03NoisyNeighbour -v ./cmd/headgate
+
+test-isolation:   ## what a dead backend does to the throughput of another stream
+	HEADGATE_ISOLATION=1 go test -count=1 -run TestIsolation -v ./cmd/headgate
 
 test-hostile:     ## hostile modules against the binary, beside a stream that behaves: what each cost
 	dir=$$(mktemp -d); trap 'rm -rf '$$dir EXIT; \

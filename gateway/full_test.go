@@ -58,6 +58,11 @@ func TestB04AFullSpoolAnswersTheHead(t *testing.T) {
 			t.Errorf("%q: %d %v %s", more, resp.StatusCode, resp.Header, doc)
 		}
 	}
+	for _, level := range []string{"accepted", "durable", "delivered"} {
+		if status, doc := in.post("web?ack="+level, `{}`); status != 503 || !strings.Contains(doc, `"spool_full"`) || !strings.Contains(doc, `"stored":"no"`) {
+			t.Errorf("%s: %d %s", level, status, doc)
+		}
+	}
 	node.Judge(nil)
 	in.delivered()
 	if got := strings.Count(stored(t, node), `"n":`); got != taken {

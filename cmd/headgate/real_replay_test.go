@@ -18,7 +18,7 @@ import (
 // each letter is in its stream, once.
 func TestReplayIsKilled(t *testing.T) {
 	rounds := 2
-	if n, err := strconv.Atoi(os.Getenv("HEADGATE_REPLAY_CRASHES")); err == nil {
+	if n, err := strconv.Atoi(os.Getenv("HEADGATE_CRASHES")); err == nil {
 		rounds = n
 	}
 	data := t.TempDir()
