@@ -99,6 +99,9 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 	}
 	g.deadLettered, g.replayed, g.rates = newDeadLettered(g.metrics), newReplayed(g.metrics), newRateMetrics(g.metrics)
 	g.metrics.MustRegister(newSuspendedMetric(g), newIDMetrics(g), newFilterMetrics(g), newStoredMetrics(g), spoolMetrics{g}, storeMetrics{g})
+	if err := g.fitsMemory(); err != nil {
+		return nil, err
+	}
 	if g.tokens, err = cfg.openTokens(); err != nil {
 		return nil, err
 	}
