@@ -30,6 +30,9 @@ type Event struct {
 // NoSlot marks an event that belongs to no slot: it has a null key, or its key is not split.
 const NoSlot = -1
 
+// Parked is the Partition of an event whose slot is between two owners: it is assigned again by the next table.
+const Parked = -1
+
 // DeadLetterSuffix ends the name of the stream that holds what was set aside of another one: the dead letter of web is
 // web.deadletter. No other stream has a dot in its name.
 const DeadLetterSuffix = ".deadletter"

@@ -98,6 +98,7 @@ func (t *Table) change(what string, ids []int32, step func(*slot) bool) (*Table,
 	if err := n.setSplits(n.splits.all); err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
+	n.hold()
 	return n, nil
 }
 

@@ -88,7 +88,7 @@ func (t *Table) checkFixed() error {
 	if t.hash != Murmur2 {
 		return nil
 	}
-	if len(t.splits.all) > 0 || len(t.active) != len(t.partitions) {
+	if len(t.splits.all)+len(t.pending) > 0 || len(t.active) != len(t.partitions) {
 		return errFixed
 	}
 	for n, s := range t.slots {

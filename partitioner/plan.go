@@ -20,6 +20,20 @@ const (
 	SetWeight                     // a partition counts as stronger or weaker
 )
 
+// String returns the word used in the stored form and in answers.
+func (k Kind) String() string {
+	return [...]string{"move", "split", "grow", "merge", "add_partition", "activate_partition", "drain_partition", "weight"}[k]
+}
+
+func parseKind(s string) (Kind, bool) {
+	for k := range SetWeight + 1 {
+		if k.String() == s {
+			return k, true
+		}
+	}
+	return 0, false
+}
+
 // Change is one change of a table and the reason for it.
 type Change struct {
 	Kind       Kind

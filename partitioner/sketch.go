@@ -185,6 +185,13 @@ func (s *Sketch) Tick(elapsed time.Duration) {
 	s.slowTime = (s.slowTime + elapsed.Seconds()) * slow
 }
 
+// Reset forgets everything.
+func (s *Sketch) Reset() {
+	s.counters, s.heap = s.counters[:0], s.heap[:0]
+	clear(s.index)
+	s.total, s.fastTime, s.slowTime = 0, 0, 0
+}
+
 // Total is the weight of everything, decayed as the counts are.
 func (s *Sketch) Total() float64 { return s.total }
 

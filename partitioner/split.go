@@ -42,8 +42,9 @@ type child struct {
 
 // splits finds split keys by all 128 bits of their hash. The zero value is empty.
 type splits struct {
-	all   []split
-	probe []*split // open addressing from lo on, at most a quarter full: keyed hashes need no further mixing
+	all    []split
+	probe  []*split // open addressing from lo on, at most a quarter full: keyed hashes need no further mixing
+	spread bool     // some of them are
 }
 
 func newSplits(all []split) splits {
@@ -52,6 +53,7 @@ func newSplits(all []split) splits {
 	}
 	s := splits{all: all, probe: make([]*split, 1<<bits.Len(uint(4*len(all))))}
 	for i := range all {
+		s.spread = s.spread || all[i].Spread
 		at := all[i].lo & uint64(len(s.probe)-1)
 		for s.probe[at] != nil {
 			at = (at + 1) & uint64(len(s.probe)-1)
@@ -94,6 +96,11 @@ func (t *Table) LookupLeast(hi, lo, turn uint64, load []float64) Place {
 	if s == nil || !s.Spread {
 		return t.Lookup(hi, lo, turn)
 	}
+	return t.least(s, turn, load)
+}
+
+// least chooses among the children of a key that is spread.
+func (t *Table) least(s *split, turn uint64, load []float64) Place {
 	at := turn % uint64(len(s.children))
 	best, least := &s.children[at], math.Inf(1)
 	for i := range s.children {
@@ -102,7 +109,7 @@ func (t *Table) LookupLeast(hi, lo, turn uint64, load []float64) Place {
 			best, least = c, l
 		}
 	}
-	return best.place(int32(hi>>t.shift), best.id)
+	return best.place(int32(s.hi>>t.shift), best.id)
 }
 
 // Forget limits what counts in the load that LookupLeast looks at: none is more than most over the mean. A partition

@@ -23,6 +23,8 @@ type stored struct {
 	NextChild  int32             `json:"next_child"`
 	Hash       string            `json:"hash,omitempty"` // siphash when it is left out
 	Ledger     *storedLedger     `json:"ledger,omitempty"`
+	Pending    []storedChange    `json:"pending,omitempty"`
+	After      []storedMark      `json:"after,omitempty"`
 }
 
 type storedPartition struct {
@@ -66,7 +68,7 @@ func (t *Table) MarshalJSON() ([]byte, error) {
 	if t.hash != SipHash {
 		s.Hash = t.hash.String()
 	}
-	s.Ledger = storeLedger(&t.ledger)
+	s.Ledger, s.Pending, s.After = storeLedger(&t.ledger), storePending(t.pending), storeMarks(t.after)
 	for _, one := range t.splits.all {
 		entry := storedSplit{Hi: one.hi, Lo: one.lo, Spread: one.Spread, Born: one.Born.Milliseconds(), Hold: one.Hold.Milliseconds()}
 		for _, c := range one.children {
@@ -130,6 +132,9 @@ func parseTable(secret Secret, doc []byte) (*Table, error) {
 		return nil, err
 	}
 	if err := t.parseLedger(s.Ledger); err != nil {
+		return nil, err
+	}
+	if err := t.parseCrossing(&s); err != nil {
 		return nil, err
 	}
 	return t, t.checkFixed()

@@ -60,6 +60,9 @@ type Table struct {
 	splits     splits
 	nextChild  int32 // child slot ids from here on were never used; below it they are never used again
 	ledger     Ledger
+	pending    []Change      // of keys, prepared; see Begin
+	held       *held         // what is between two owners because of them or of moves, nil for nothing
+	after      []Predecessor // see Finish
 }
 
 // slot is the owner of one share of the hash space, or of a part of a split key. It is MOVING while target is

@@ -1,0 +1,91 @@
+package partitioner
+
+import (
+	"slices"
+	"time"
+)
+
+// FenceTime is how long the lanes that are left have to confirm what they hold; then what was begun is abandoned.
+const FenceTime = 5 * time.Second
+
+// Fence is the way from a table that has begun something to the one that ends it: all lanes that are left confirm what
+// they had, then it is finished, else abandoned. It is a value without clock and I/O; who runs it tells it what happened
+// and does what Next says.
+type Fence struct {
+	gateway string
+	table   *Table
+	cross   []Crossing
+	until   time.Duration
+	marks   map[int32]uint64
+	failed  bool
+}
+
+// NewFence returns the fence of a table that has something under way, at the time now. A gateway that starts with such a
+// table, which another process has begun, does the same.
+func NewFence(gateway string, t *Table, now time.Duration) *Fence {
+	return &Fence{gateway: gateway, table: t, cross: t.Crossings(), until: now + FenceTime, marks: map[int32]uint64{}}
+}
+
+// Leaves returns the partitions whose lanes have to be sealed: their frames must not get anything more that was routed by
+// a table older than Version.
+func (f *Fence) Leaves() (all []int32) {
+	for _, c := range f.cross {
+		all = append(all, c.From)
+	}
+	return slices.Compact(all)
+}
+
+// Version is that of the table that began it.
+func (f *Fence) Version() uint64 { return f.table.version }
+
+// Until is when it is abandoned at the latest.
+func (f *Fence) Until() time.Duration { return f.until }
+
+// Sealed notes that a partition's lane has confirmed all that it held; number is that of the last event, 0 for none.
+func (f *Fence) Sealed(partition int32, number uint64) { f.marks[partition] = number }
+
+// Failed notes that a lane will not be sealed.
+func (f *Fence) Failed() { f.failed = true }
+
+// Step is what is to be done next.
+type Step uint8
+
+// The steps.
+const (
+	Wait   Step = iota // for Sealed, Failed, or the end of the time
+	Finish             // all that was left is where it belongs
+	Abandon
+)
+
+// Next returns what is to be done now. When everything is sealed at the last moment, it is finished.
+func (f *Fence) Next(now time.Duration) Step {
+	missing := slices.ContainsFunc(f.Leaves(), func(p int32) bool {
+		_, ok := f.marks[p]
+		return !ok
+	})
+	switch {
+	case !missing:
+		return Finish
+	case f.failed || now >= f.until:
+		return Abandon
+	}
+	return Wait
+}
+
+// Marks are the predecessors of what comes to the new owners.
+func (f *Fence) Marks() (all []Predecessor) {
+	for _, c := range f.cross {
+		if n := f.marks[c.From]; n > 0 {
+			all = append(all, Predecessor{From: c.From, To: c.To, Gateway: f.gateway, Number: n})
+		}
+	}
+	return all
+}
+
+// End returns the table that a step which is not Wait leads to.
+func (f *Fence) End(step Step) (*Table, error) {
+	if step == Finish {
+		return f.table.Finish(f.Marks())
+	}
+	return f.table.Abandon()
+}

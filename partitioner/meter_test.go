@@ -1,0 +1,136 @@
+package partitioner
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/internal/race"
+)
+
+func sum(all []float64) (n float64) {
+	for _, w := range all {
+		n += w
+	}
+	return n
+}
+
+func TestMeterCountsWhatIsAssigned(t *testing.T) {
+	table := newTable(t, Equal(4))
+	hi, lo := Hash(secret, []byte("hot"))
+	table = must(t)(table.Split(hi, lo, []int32{0, 1}))
+	m := NewMeter(CountersFor(4))
+	p := NewMetered(table, m)
+	b := keyed("hot", "a", "hot", "b")
+	b.Events[3].Verdict = event.Filtered
+	b.Events = append(b.Events, event.Event{Data: []byte("no key")})
+	m.Want([][2]uint64{{hi, lo}})
+	p.Assign(b, nil)
+	p.Assign(b, []int32{0}) // again, by a newer table: it was counted
+	r := m.Read(table, time.Second, 0)
+	weight := float64(len("data") + EventCost)
+	if len(r.Load.Heavy.Keys) != 2 || r.Load.Heavy.Keys[0].Hi != hi || math.Abs(sum(r.Load.Slots)-weight) > 1e-9 {
+		t.Errorf("%+v", r.Load.Heavy)
+	}
+	if got := r.Load.Children[b.Events[0].Child]; got != 2*weight || len(r.Load.Children) != 1 {
+		t.Errorf("children %v", r.Load.Children)
+	}
+	if got := sum(r.Partitions); got != 3*weight+7 {
+		t.Errorf("partitions %v", r.Partitions)
+	}
+	if n := m.Names(); len(n) != 1 || string(n[0].Key) != "hot" || n[0].Size != 3 || len(m.Names()) != 0 {
+		t.Errorf("names %v", n)
+	}
+	for !m.Read(table, 10*time.Second, 0).Idle {
+	}
+}
+
+// Spread keys go to the least loaded of their partitions, by what this gateway has sent.
+func TestSpreadKeyIsEvenedOutAsItIsAssigned(t *testing.T) {
+	hi, lo := Hash(secret, []byte("hot"))
+	table := must(t)(newTable(t, Equal(5)).SplitOn(hi, lo, []int32{0, 1, 2, 3, 4}, SplitTerms{Spread: true}))
+	m := NewMeter(256)
+	p := NewMetered(table, m)
+	b := &event.Batch{}
+	for i := range 1000 {
+		key := "hot"
+		if i%4 == 0 {
+			key = "cold"
+		}
+		b.Events = append(b.Events, event.Event{Data: []byte("data"), Key: []byte(key), HasKey: true})
+	}
+	for range 10 {
+		p.Assign(b, nil)
+	}
+	r := m.Read(table, time.Second, 0)
+	if worst, mean := slices.Max(r.Partitions), sum(r.Partitions)/5; worst > 1.3*mean { // cold alone is 1.25
+		t.Errorf("%v", r.Partitions)
+	}
+}
+
+func TestMetersCountConcurrently(t *testing.T) {
+	table := newTable(t, Equal(16))
+	m := NewMeter(CountersFor(16))
+	p := NewMetered(table, m)
+	var all sync.WaitGroup
+	for g := range 8 {
+		all.Go(func() {
+			b := keyed("hot", fmt.Sprint("key ", g), "hot")
+			for range 500 {
+				p.Assign(b, nil)
+			}
+		})
+	}
+	all.Wait()
+	r := m.Read(table, time.Second, 0)
+	if got, want := sum(r.Partitions), 8*500*3*float64(4+EventCost); got != want {
+		t.Errorf("counted %v of %v", got, want)
+	}
+	if k := r.Load.Heavy.Keys[0]; k.Lower < 0.66*r.Load.Heavy.Total {
+		t.Errorf("hottest %+v of %v", k, r.Load.Heavy.Total)
+	}
+}
+
+func TestMeteredAssignDoesNotAllocate(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	p := NewMetered(newTable(t, Equal(16)), NewMeter(256))
+	b := &event.Batch{}
+	for i := range 500 {
+		b.Events = append(b.Events, event.Event{Data: []byte("data"), Key: fmt.Appendf(nil, "key %d", i*i%377), HasKey: true})
+	}
+	p.Assign(b, nil)
+	if n := testing.AllocsPerRun(100, func() { p.Assign(b, nil) }); n > 0 {
+		t.Errorf("%v allocations a batch", n)
+	}
+}
+
+// BenchmarkMeteredAssign is BenchmarkAssign with counting; skewed keys and ones that are all different.
+func BenchmarkMeteredAssign(b *testing.B) {
+	for _, keys := range []int{300, 3000, 1 << 17} {
+		b.Run(fmt.Sprint("keys=", keys), func(b *testing.B) {
+			table := newTable(b, Equal(16))
+			p := NewMetered(table, NewMeter(CountersFor(16)))
+			batches := make([]*event.Batch, 256)
+			n := 0
+			for i := range batches {
+				batches[i] = &event.Batch{}
+				for range 500 {
+					n = (n + 7919) % keys
+					batches[i].Events = append(batches[i].Events, event.Event{Data: make([]byte, 255)[:255], Key: fmt.Appendf(nil, "10.%d.%d.%d", n>>16, n>>8&255, n&255), HasKey: true})
+				}
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			for i := 0; b.Loop(); i++ {
+				p.Assign(batches[i%len(batches)], nil)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*500), "ns/event")
+		})
+	}
+}
