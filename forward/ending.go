@@ -29,6 +29,7 @@ func (l *lane) popRun(n, refused int) (done []popped, held int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	done = make([]popped, n)
+	l.confirmedRun(l.queue[n-1].last(), refused)
 	events := 0
 	for i, fr := range l.queue[:n] {
 		done[i] = popped{fr, !fr.durable}

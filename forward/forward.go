@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/headgate-io/headgate/event"
@@ -13,14 +14,14 @@ import (
 // which is nil. It never blocks for long, may be called concurrently, and afterwards needs nothing of the batch.
 //
 // It takes all or nothing: the error is an *event.Problem (overloaded, backend_full, backend_unavailable,
-// draining), and then no event is taken. Events that were routed by a table older than their lane allows are not
-// taken and come back as stale: the caller assigns them again and forwards them with the same receipt, for which
-// their memory stays reserved.
+// draining), and then no event is taken. Events that were routed by a table older than their lane allows, and those
+// that are parked, are not taken and come back as stale: the caller assigns them again by a newer table and forwards them
+// with the same receipt, for which their memory stays reserved.
 func (f *Forwarder) Forward(ctx context.Context, b *event.Batch, r *Receipt, which []int32) (stale []int32, err error) {
 	g := groups.Get().(*grouping)
 	defer g.giveBack()
 	g.group(b, which, len(f.lanes))
-	if len(g.order) == 0 {
+	if len(g.order)+len(g.parked) == 0 {
 		return nil, nil
 	}
 	in := intake{batch: b, receipt: r, newlines: g.newlines}
@@ -47,9 +48,13 @@ func (f *Forwarder) Forward(ctx context.Context, b *event.Batch, r *Receipt, whi
 	}
 	if len(stale) > 0 {
 		r.expect(-len(stale))
-		r.kept += weightOf(b, stale)
 	}
 	r.used = r.used || len(stale) < len(g.order)
+	if len(g.parked) > 0 { // they stay in the order in which they came
+		stale = append(stale, g.parked...)
+		slices.Sort(stale)
+	}
+	r.kept += weightOf(b, stale)
 	return stale, nil
 }
 

@@ -23,6 +23,7 @@ type grouping struct {
 
 	places []int32 // the events in their order in the batch, and
 	lanes  []uint8 // their partitions, so that sorting needs no second look at them
+	parked []int32 // those that no lane may have yet; bytes has their weight too
 }
 
 var groups = sync.Pool{New: func() any { return new(grouping) }}
@@ -48,7 +49,7 @@ func (g *grouping) of(p int) []int32 {
 func (g *grouping) group(b *event.Batch, which []int32, n int) {
 	g.ends = slices.Grow(g.ends[:0], n)[:n]
 	clear(g.ends)
-	g.places, g.lanes, g.bytes, g.newlines, g.lines = g.places[:0], g.lanes[:0], 0, false, b.Lines
+	g.places, g.lanes, g.parked, g.bytes, g.newlines, g.lines = g.places[:0], g.lanes[:0], g.parked[:0], 0, false, b.Lines
 	if which == nil {
 		for i := range b.Events {
 			if e := &b.Events[i]; e.Verdict == event.Keep {
@@ -65,6 +66,11 @@ func (g *grouping) group(b *event.Batch, which []int32, n int) {
 // add counts an event.
 func (g *grouping) add(b *event.Batch, at int32) {
 	e := &b.Events[at]
+	if e.Partition == event.Parked {
+		g.parked = append(g.parked, at)
+		g.bytes += weight(b, e)
+		return
+	}
 	if uint32(e.Partition) >= uint32(len(g.ends)) {
 		panic(fmt.Sprintf("BUG: forward: an event for partition %d of %d", e.Partition, len(g.ends)))
 	}

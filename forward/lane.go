@@ -50,6 +50,10 @@ type lane struct {
 	doubtful bool          // the backend may have less than it confirmed
 	numbered chan struct{} // closed when the sender may send what an earlier process left
 	counts   laneCounts
+	sealing  *seal              // nil for none
+	after    []wire.Predecessor // what the next frame names as its predecessors
+	stored   uint64             // number of the last event that this process knows to be stored, 0 for none
+	ack      time.Duration      // how long a run takes, smoothed
 }
 
 func newLane(f *Forwarder, partition int32) *lane {
@@ -113,6 +117,9 @@ func (l *lane) begin(in *intake, e *event.Event) {
 	}
 	limit := l.f.cfg.FrameBytes
 	l.open, l.due = openFrame(min(l.size+l.size/8, limit), limit, framing, in.batch.TableVersion), in.due
+	if l.after != nil {
+		l.open.draft.meta.After, l.after = append(l.open.draft.meta.After, l.after...), nil
+	}
 }
 
 // cut closes the open frame: it waits for the sealer.

@@ -51,6 +51,10 @@ func (l *lane) sendAll(ctx context.Context) {
 			if !l.refill(ctx) {
 				return
 			}
+		case toMark:
+			if !l.writeSeal(ctx) {
+				return
+			}
 		case over:
 			return
 		}
@@ -66,6 +70,7 @@ const (
 	toSend
 	toRead    // back from the spool
 	toCompare // with what the backend has
+	toMark    // that the lane is sealed
 	over
 )
 
@@ -75,7 +80,7 @@ const pace = 20 * time.Millisecond
 
 // tooSoon tells that the frames should wait for more; l.mu is held.
 func (l *lane) tooSoon(run []*frame, now time.Time) bool {
-	if l.f.spool == nil || l.closing || now.Sub(l.sentAt) >= pace {
+	if l.f.spool == nil || l.closing || l.sealing != nil || now.Sub(l.sentAt) >= pace {
 		return false
 	}
 	size := 0
@@ -93,6 +98,9 @@ func (l *lane) nextRun(now time.Time) (run []*frame, next task) {
 	defer l.mu.Unlock()
 	if l.doubtful && l.resumed && l.inflight == 0 && !l.closing {
 		return nil, toCompare
+	}
+	if l.sealReached() {
+		return nil, toMark
 	}
 	ready := l.queue[:l.sealed]
 	if l.spilled.some() {

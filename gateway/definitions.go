@@ -165,8 +165,11 @@ func (s *StreamConfig) changeable(old *StreamConfig) error {
 	if s.Partitions != old.Partitions {
 		return event.Problemf(event.PartitionsFixed, "partitions: fixed at %d when the stream was made", old.Partitions.Max)
 	}
+	if !looser(old.Ordering, s.Ordering) {
+		return event.Problemf(event.BadConfiguration, "ordering: can become looser while the stream exists (strict, then source, then none), not %s after %s", s.Ordering, old.Ordering)
+	}
 	for name, same := range map[string]bool{
-		"backend": s.Backend == old.Backend, "codec": s.Codec == old.Codec, "linger": s.Linger == old.Linger, "frame": s.Frame == old.Frame,
+		"hash": s.Hash == old.Hash, "backend": s.Backend == old.Backend, "codec": s.Codec == old.Codec, "linger": s.Linger == old.Linger, "frame": s.Frame == old.Frame,
 	} {
 		if !same {
 			return event.Problemf(event.BadConfiguration, "%s: cannot be changed while the stream exists; delete the stream and make it again (its events stay)", name)
@@ -236,5 +239,5 @@ func (g *Gateway) Table(_ context.Context, name string) (json.RawMessage, error)
 	if err != nil {
 		return nil, err
 	}
-	return describeTable(s.partitioner.Table(), s.current.Load().config.Backend)
+	return s.describeTable()
 }

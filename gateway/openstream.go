@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/headgate-io/headgate/forward"
@@ -16,12 +17,16 @@ func (g *Gateway) openStream(ctx context.Context, name string, def *definition) 
 	if err != nil {
 		return nil, fmt.Errorf("read hash secret: %w", err)
 	}
-	table, err := g.openTable(ctx, name, secret, def.config.Partitions.Max)
+	stored, table, err := g.openTable(ctx, name, secret, &def.config)
 	if err != nil {
 		return nil, err
 	}
+	meter := partitioner.NewMeter(partitioner.CountersFor(len(table.Partitions())))
+	if _, dead := deadLetterOf(name); dead {
+		meter = nil
+	}
 	s := &stream{
-		name: name, partitioner: partitioner.New(table), deadLetter: g.newDeadLetter(name),
+		name: name, partitioner: partitioner.NewMetered(table, meter), deadLetter: g.newDeadLetter(name),
 		ids: def.config.ID.window(), secret: secret, done: make(chan struct{}),
 	}
 	s.current.Store(def)
@@ -38,6 +43,10 @@ func (g *Gateway) openStream(ctx context.Context, name string, def *definition) 
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.discard())
+	}
+	if meter != nil {
+		s.adaptive = g.newAdaptive(s, stored, meter)
+		s.adaptive.follow(table.Predecessors())
 	}
 	return s, nil
 }
@@ -57,21 +66,36 @@ func (g *Gateway) newForwarder(s *stream, cfg *StreamConfig, partitions int) (*f
 		Stream: s.name, Gateway: g.folder.id, BackendName: cfg.Backend, Partitions: partitions, Codec: cfg.Codec,
 		LingerWaiting: time.Duration(cfg.Linger.Waiting), LingerIdle: time.Duration(cfg.Linger.Idle),
 		FrameBytes: frameBytes, FrameEvents: cfg.Frame.Events, MaxRun: min(frameBytes, s.delivery.maxRun),
-	}, s.delivery, deps)
+	}, s.delivery.Backend, deps)
 }
 
 // run delivers until the forwarder is closed and empty, or what is left is safe in the spool, or ctx ends.
 func (s *stream) run(ctx context.Context) error {
 	defer close(s.done)
 	defer s.delivery.close()
-	stopSpool, stopLog := s.runSpool(), runJournal(s.idLog)
+	stopSpool, stopLog, stopAdaptive := s.runSpool(), runJournal(s.idLog), s.runAdaptive(ctx)
 	err := s.forwarder.Run(ctx)
+	stopAdaptive()
 	err = errors.Join(err, stopSpool())
 	stopLog()
 	if err != nil {
 		return fmt.Errorf("stream %s: %w", s.name, err)
 	}
 	return nil
+}
+
+// runAdaptive looks after the stream's table until stop, which waits for it.
+func (s *stream) runAdaptive(ctx context.Context) (stop func()) {
+	if s.adaptive == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { s.adaptive.run(ctx) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
 }
 
 // spoolEnd is what a spool has to write what is left when its stream has ended.

@@ -42,9 +42,31 @@ func (s *stream) forward(ctx context.Context, b *event.Batch, p *passage) (err e
 	stale, err := s.forwarder.Forward(ctx, b, p.receipt, nil)
 	for ; err == nil && len(stale) > 0; stale, err = s.forwarder.Forward(ctx, b, p.receipt, stale) {
 		untaken = stale
-		s.partitioner.Assign(b, stale) // a newer table is in force by now
+		s.awaitTable(ctx, b, stale)
+		s.partitioner.Assign(b, stale)
+	}
+	if err != nil {
+		_ = p.receipt.Wait(ctx, event.Accepted) // which gives back the memory of what was not taken
 	}
 	return err
+}
+
+// awaitTable returns when a newer table is in force than the one that events were assigned by, or when it would be of no
+// use. Events that are between two partitions wait here, as does their producer.
+func (s *stream) awaitTable(ctx context.Context, b *event.Batch, events []int32) {
+	newer := s.partitioner.Newer(b.TableVersion)
+	if newer == nil {
+		return
+	}
+	if a := s.adaptive; a != nil {
+		a.parked.Add(int64(len(events)))
+		defer a.parked.Add(-int64(len(events)))
+	}
+	select {
+	case <-newer:
+	case <-ctx.Done():
+	case <-s.done:
+	}
 }
 
 // settle has the claim settled when the receipt is, or at once when Forward took nothing and failed with err.

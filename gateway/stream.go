@@ -27,6 +27,7 @@ type stream struct {
 	chain       atomic.Pointer[link]
 	changing    sync.Mutex // one change of definition or chain at a time; taken before Gateway.steering
 	partitioner *partitioner.Partitioner
+	adaptive    *adaptive // nil for a dead letter
 	forwarder   *forward.Forwarder
 	delivery    delivery
 	deadLetter  *deadLetter             // nil for a dead letter

@@ -13,6 +13,7 @@ import (
 	"github.com/headgate-io/headgate/internal/compress"
 	"github.com/headgate-io/headgate/internal/jsonscan"
 	"github.com/headgate-io/headgate/internal/settings"
+	"github.com/headgate-io/headgate/partitioner"
 	"github.com/headgate-io/headgate/plugins/builtin"
 )
 
@@ -24,6 +25,8 @@ type StreamConfig struct {
 	Plugins    []PluginConfig   `json:"plugins,omitempty"` // the chain of a stream that has no activation yet
 	Ack        AckConfig        `json:"ack"`
 	Ordering   string           `json:"ordering"` // strict, source or none
+	Hash       string           `json:"hash"`     // siphash or murmur2
+	Adaptive   AdaptiveConfig   `json:"adaptive"`
 	Partitions PartitionsConfig `json:"partitions"`
 	Codec      string           `json:"codec"`
 	Linger     LingerConfig     `json:"linger"`
@@ -138,6 +141,8 @@ func (s StreamConfig) withDefaults() StreamConfig {
 	orText(&s.Ack.Min, "accepted")
 	orText(&s.Ack.Max, "delivered")
 	orText(&s.Ordering, "source")
+	orText(&s.Hash, partitioner.SipHash.String())
+	or(&s.Adaptive.Hold, settings.Duration(30*time.Second))
 	orText(&s.Codec, "zstd")
 	orText(&s.Backend, LocalBackend)
 	orText(&s.UTF8, "reject")
@@ -181,6 +186,8 @@ func (s *StreamConfig) problem() error {
 	add("filters", filterProblem(s.Filters))
 	add("ack", s.Ack.problem())
 	add("ordering", oneOf(s.Ordering, "strict", "source", "none"))
+	add("hash", oneOf(s.Hash, partitioner.SipHash.String(), partitioner.Murmur2.String()))
+	add("adaptive", s.Adaptive.problem())
 	add("partitions", mustBe(s.Partitions.Max >= 1 && s.Partitions.Max <= maxPartitions, "must be 1 to %d, got %d", maxPartitions, s.Partitions.Max))
 	if _, err := compress.ByName(s.Codec); err != nil {
 		add("codec", err)

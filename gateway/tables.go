@@ -1,8 +1,8 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -11,61 +11,69 @@ import (
 	"github.com/headgate-io/headgate/partitioner"
 )
 
+// storedTable is a stream's routing table in the control store: it changes by compare-and-swap alone.
+type storedTable struct {
+	docs     *control.Documents
+	stream   string
+	revision uint64
+}
+
 // openTable reads the stream's routing table, or makes its first one.
-func (g *Gateway) openTable(ctx context.Context, name string, secret [16]byte, partitions int) (*partitioner.Table, error) {
-	doc, err := g.store.Tables.Read(ctx, name)
+func (g *Gateway) openTable(ctx context.Context, name string, secret [16]byte, cfg *StreamConfig) (*storedTable, *partitioner.Table, error) {
+	at := &storedTable{docs: g.store.Tables, stream: name}
+	doc, err := at.docs.Read(ctx, name)
 	if errors.Is(err, control.ErrNotFound) {
-		table, err := partitioner.NewTable(secret, partitioner.SlotsFor(partitions), partitioner.Equal(partitions))
+		table, err := firstTable(secret, cfg)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		text, err := table.MarshalJSON()
-		if err != nil {
-			return nil, err
-		}
-		_, err = g.store.Tables.Write(ctx, name, text, 0)
-		return table, err
+		return at, table, at.write(ctx, table)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read routing table: %w", err)
+		return nil, nil, fmt.Errorf("read routing table: %w", err)
 	}
+	at.revision = doc.Revision
 	table, err := partitioner.ParseTable(secret, doc.Value)
 	if err != nil {
-		return nil, fmt.Errorf("read routing table: %w", err)
+		return nil, nil, fmt.Errorf("read routing table: %w", err)
 	}
-	if n := len(table.Partitions()); n != partitions {
-		return nil, event.Problemf(event.PartitionsFixed, "partitions: the stream was made with %d and cannot have %d; choose %[1]d, or another stream", n, partitions)
+	if n := len(table.Partitions()); n != cfg.Partitions.Max {
+		return nil, nil, event.Problemf(event.PartitionsFixed, "partitions: the stream was made with %d and cannot have %d; choose %[1]d, or another stream", n, cfg.Partitions.Max)
 	}
-	return table, nil
+	if is := table.HashKind().String(); is != cfg.Hash {
+		return nil, nil, event.Problemf(event.BadConfiguration, "hash: the stream was made with %s and cannot have %s: its keys would change their partitions; choose %[1]s, or another stream", is, cfg.Hash)
+	}
+	ordering, _ := partitioner.ParseOrdering(cfg.Ordering)
+	fitting, err := table.Restrict(ordering)
+	if err == nil && fitting != table {
+		err = at.write(ctx, fitting)
+	}
+	return at, fitting, err
 }
 
-// shownTable is a routing table as the admin API gives it.
-type shownTable struct {
-	Version    uint64           `json:"version"`
-	Slots      int              `json:"slots"`
-	Partitions []shownPartition `json:"partitions"`
-	Splits     []struct{}       `json:"splits"` // keys are not split in this version
-	Moving     []int32          `json:"moving"`
-}
-
-type shownPartition struct {
-	ID     int     `json:"id"`
-	Node   string  `json:"node"`
-	Slots  int     `json:"slots"`
-	Weight float64 `json:"weight"`
-	State  string  `json:"state"`
-}
-
-func describeTable(t *partitioner.Table, backend string) (json.RawMessage, error) {
-	out := shownTable{Version: t.Version(), Slots: t.Slots(), Splits: []struct{}{}, Moving: []int32{}}
-	counts := t.Counts()
-	for id, p := range t.Partitions() {
-		out.Partitions = append(out.Partitions, shownPartition{ID: id, Node: backend, Slots: counts[id], Weight: p.Weight, State: p.State.String()})
+func firstTable(secret [16]byte, cfg *StreamConfig) (*partitioner.Table, error) {
+	if n := cfg.Partitions.Max; cfg.Hash == partitioner.Murmur2.String() {
+		return partitioner.NewMurmur2Table(secret, n)
+	} else {
+		return partitioner.NewTable(secret, partitioner.SlotsFor(n), partitioner.Equal(n))
 	}
-	for n := range int32(t.Slots()) {
-		if t.MovingTo(n) >= 0 {
-			out.Moving = append(out.Moving, n)
+}
+
+// write stores a table in place of the one that was read or written last. After an error that leaves open whether it is
+// stored, what is stored says.
+func (s *storedTable) write(ctx context.Context, t *partitioner.Table) error {
+	doc, err := t.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	revision, err := s.docs.Write(ctx, s.stream, doc, s.revision)
+	if err != nil {
+		found, unread := s.docs.Read(ctx, s.stream)
+		if unread != nil || !bytes.Equal(found.Value, doc) {
+			return fmt.Errorf("store routing table %d: %w", t.Version(), err)
 		}
+		revision = found.Revision
 	}
-	return json.Marshal(out)
+	s.revision = revision
+	return nil
 }

@@ -1,7 +1,6 @@
 package partitioner
 
 import (
-	"context"
 	"sync/atomic"
 
 	"github.com/headgate-io/headgate/event"
@@ -43,19 +42,12 @@ func (p *Partitioner) Swap(t *Table) {
 	close(p.force.Swap(&force{t, make(chan struct{})}).over)
 }
 
-// Newer returns nil once a table newer than version is in force, or the error of ctx, which ended first.
-func (p *Partitioner) Newer(ctx context.Context, version uint64) error {
-	for {
-		f := p.force.Load()
-		if f.table.version > version {
-			return nil
-		}
-		select {
-		case <-f.over:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+// Newer returns a channel that is closed when a table newer than version is in force, nil when one is.
+func (p *Partitioner) Newer(version uint64) <-chan struct{} {
+	if f := p.force.Load(); f.table.version <= version {
+		return f.over
 	}
+	return nil
 }
 
 // Assign sets Hash, Slot, Child, Epoch and Partition of the events whose indices are in which, or of all events that

@@ -100,14 +100,28 @@ type Reading struct {
 	Idle       bool      // nothing was counted, and nothing heavy is remembered
 }
 
-// Read ends a tick of this length under table t, and returns what was counted in it. Keys are heavy from this share of
-// everything on.
-func (m *Meter) Read(t *Table, elapsed time.Duration, share float64) Reading {
+// Tick says how a meter is read.
+type Tick struct {
+	Elapsed time.Duration // since the last one
+	Share   float64       // of everything, from which on a key is heavy
+	Hold    time.Duration // of split keys: what is shorter than usual makes the memory shorter; 0: as usual
+}
+
+// MemoryFor is the half-life of a sketch's long memory for keys that are held split for so long.
+func MemoryFor(hold time.Duration) time.Duration {
+	if hold == 0 {
+		return slowHalfLife
+	}
+	return min(slowHalfLife, max(fastHalfLife, hold/15))
+}
+
+// Read ends a tick under table t, and returns what was counted in it.
+func (m *Meter) Read(t *Table, tick Tick) Reading {
 	r := Reading{Idle: true, Partitions: make([]float64, len(t.partitions))}
-	r.Load = Load{Elapsed: elapsed, Slots: make([]float64, len(t.slots)), Children: map[int32]float64{}}
+	r.Load = Load{Elapsed: tick.Elapsed, Slots: make([]float64, len(t.slots)), Children: map[int32]float64{}}
 	var reports []Report
 	for _, s := range *m.shards.Load() {
-		if report, ok := s.read(&r, elapsed, share); ok {
+		if report, ok := s.read(&r, tick); ok {
 			reports = append(reports, report)
 		}
 	}
@@ -119,18 +133,19 @@ func (m *Meter) Read(t *Table, elapsed time.Duration, share float64) Reading {
 const nothing = EventCost / 2
 
 // read takes what the shard has counted; ok is false when its sketch is empty.
-func (s *shard) read(r *Reading, elapsed time.Duration, share float64) (report Report, ok bool) {
+func (s *shard) read(r *Reading, tick Tick) (report Report, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.counted && s.sketch.Total() == 0 {
 		return report, false
 	}
 	r.Idle = false
-	s.sketch.Tick(elapsed)
+	s.sketch.memory = MemoryFor(tick.Hold)
+	s.sketch.Tick(tick.Elapsed)
 	if s.sketch.Total() < nothing {
 		s.sketch.Reset()
 	}
-	seconds, total := elapsed.Seconds(), 0.0
+	seconds, total := tick.Elapsed.Seconds(), 0.0
 	for i, w := range s.slots {
 		if i < len(r.Load.Slots) {
 			r.Load.Slots[i] += w / seconds
@@ -148,7 +163,7 @@ func (s *shard) read(r *Reading, elapsed time.Duration, share float64) (report R
 	s.children.reset()
 	s.counted = false
 	Forget(s.sent, forgetTicks*total/float64(max(1, len(s.sent))))
-	return s.sketch.Rates(share), true
+	return s.sketch.Rates(tick.Share), true
 }
 
 // forgetTicks is how many ticks' worth of a partition's share counts against it in the choice among children.

@@ -31,7 +31,7 @@ func TestMeterCountsWhatIsAssigned(t *testing.T) {
 	m.Want([][2]uint64{{hi, lo}})
 	p.Assign(b, nil)
 	p.Assign(b, []int32{0}) // again, by a newer table: it was counted
-	r := m.Read(table, time.Second, 0)
+	r := m.Read(table, Tick{Elapsed: time.Second})
 	weight := float64(len("data") + EventCost)
 	if len(r.Load.Heavy.Keys) != 2 || r.Load.Heavy.Keys[0].Hi != hi || math.Abs(sum(r.Load.Slots)-weight) > 1e-9 {
 		t.Errorf("%+v", r.Load.Heavy)
@@ -45,7 +45,7 @@ func TestMeterCountsWhatIsAssigned(t *testing.T) {
 	if n := m.Names(); len(n) != 1 || string(n[0].Key) != "hot" || n[0].Size != 3 || len(m.Names()) != 0 {
 		t.Errorf("names %v", n)
 	}
-	for !m.Read(table, 10*time.Second, 0).Idle {
+	for !m.Read(table, Tick{Elapsed: 10 * time.Second}).Idle {
 	}
 }
 
@@ -66,7 +66,7 @@ func TestSpreadKeyIsEvenedOutAsItIsAssigned(t *testing.T) {
 	for range 10 {
 		p.Assign(b, nil)
 	}
-	r := m.Read(table, time.Second, 0)
+	r := m.Read(table, Tick{Elapsed: time.Second})
 	if worst, mean := slices.Max(r.Partitions), sum(r.Partitions)/5; worst > 1.3*mean { // cold alone is 1.25
 		t.Errorf("%v", r.Partitions)
 	}
@@ -86,7 +86,7 @@ func TestMetersCountConcurrently(t *testing.T) {
 		})
 	}
 	all.Wait()
-	r := m.Read(table, time.Second, 0)
+	r := m.Read(table, Tick{Elapsed: time.Second})
 	if got, want := sum(r.Partitions), 8*500*3*float64(4+EventCost); got != want {
 		t.Errorf("counted %v of %v", got, want)
 	}

@@ -52,7 +52,7 @@ func (n *planning) state(k Heavy) *keyState {
 		n.keys[id] = st
 	}
 	st.seen = true
-	st.peak = max(k.Upper, st.peak*decay(n.load.Elapsed, peakHalfLife))
+	st.peak = max(k.Upper, st.peak*decay(n.load.Elapsed, n.s.Hold))
 	st.fast, st.slow = inARow(st.fast, k.Fast > splitFast*n.threshold), inARow(st.slow, k.Lower > splitSlow*n.threshold)
 	return st
 }
@@ -173,7 +173,7 @@ func (n *planning) merge(s *split) {
 func (n *planning) holdOf(k Heavy) time.Duration {
 	m, ok := n.ledger().remembered(k.Hi, k.Lo)
 	if !ok || n.now-m.At > holdsNear*m.Hold {
-		return hold
+		return n.s.Hold
 	}
 	return min(2*m.Hold, longestHold)
 }

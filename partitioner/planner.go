@@ -33,9 +33,10 @@ func ParseOrdering(s string) (o Ordering, ok bool) {
 // Settings is what a planner aims at. The zero value works: a fixed number of partitions, strict order.
 type Settings struct {
 	Ordering  Ordering
-	Target    float64 // weight a second that a partition is meant to take; 0: no such thing
-	Min, Max  int     // how many partitions are active, by the load and Target; Max 0: as many as there are
-	MaxFanout int     // the most partitions of one key; 0: all
+	Target    float64       // weight a second that a partition is meant to take; 0: no such thing
+	Min, Max  int           // how many partitions are active, by the load and Target; Max 0: as many as there are
+	MaxFanout int           // the most partitions of one key; 0: all
+	Hold      time.Duration // how long a key stays split at least, and the half-life of its peak; 0: 30 s
 }
 
 // Load is what was measured in one tick, all gateways together. Weights are bytes and EventCost an event; rates are
@@ -71,8 +72,8 @@ const (
 	longestHold  = 30 * time.Minute
 	holdsNear    = 10 // a key that comes back within so many holds is held for longer
 	restOfSlot   = 60 * time.Second
-	ticksPerMove = 10 // ticks of the fast path between two of the slow path
-	peakHalfLife = 30 * time.Second
+	ticksPerMove = 10               // ticks of the fast path between two of the slow path
+	peakHalfLife = 30 * time.Second // of the load of everything; of a key: its hold
 	loadHalfLife = 10 * time.Second
 )
 
@@ -99,6 +100,9 @@ type keyState struct {
 
 // NewPlanner returns a Planner.
 func NewPlanner(s Settings) *Planner {
+	if s.Hold == 0 {
+		s.Hold = hold
+	}
 	return &Planner{s: s, keys: map[[2]uint64]*keyState{}, rest: map[int32]time.Duration{}, guards: newGuards()}
 }
 

@@ -14,13 +14,14 @@ type Sketch struct {
 	heap     []ranked // of four children each; the least first
 	index    []int32  // open addressing from the hash on: position in counters + 1, 0 is free; at most a half full
 	total    float64
+	memory   time.Duration // half-life of the long memory
 	// seconds that the memories hold: they fade as the counts do
 	fastTime, slowTime float64
 }
 
 type counter struct {
 	hi, lo uint64
-	count  float64 // upper bound of the weight, decayed with slowHalfLife
+	count  float64 // upper bound of the weight, decayed with the long memory's half-life
 	err    float64 // how much of count may belong to other keys
 	atTick float64 // count at the last tick
 	fast   float64 // weight until the last tick, decayed with fastHalfLife; a lower bound
@@ -49,7 +50,8 @@ func NewSketch(counters int) *Sketch {
 	if counters < 2 || counters&(counters-1) != 0 {
 		panic("BUG: a sketch needs a power of two of counters")
 	}
-	return &Sketch{counters: make([]counter, 0, counters), heap: make([]ranked, 0, counters), index: make([]int32, 2*counters)}
+	return &Sketch{counters: make([]counter, 0, counters), heap: make([]ranked, 0, counters),
+		index: make([]int32, 2*counters), memory: slowHalfLife}
 }
 
 // Add counts weight for a key (its Hash).
@@ -169,7 +171,7 @@ func (s *Sketch) Floor() float64 {
 
 // Tick lets elapsed time pass: what was counted before weighs less by then.
 func (s *Sketch) Tick(elapsed time.Duration) {
-	slow, fast := decay(elapsed, slowHalfLife), decay(elapsed, fastHalfLife)
+	slow, fast := decay(elapsed, s.memory), decay(elapsed, fastHalfLife)
 	for i := range s.counters {
 		c := &s.counters[i]
 		c.fast = c.fast*fast + (c.count - c.atTick)

@@ -83,6 +83,41 @@ func (t *Table) Merge(hi, lo uint64) (*Table, error) {
 	return n, nil
 }
 
+// Loosen makes every split key one whose events go to the least loaded of its partitions: its stream orders nothing any
+// more. A table without split keys, or in which all are like that, is returned as it is.
+func (t *Table) Loosen() *Table {
+	if !slices.ContainsFunc(t.splits.all, func(s split) bool { return !s.Spread }) {
+		return t
+	}
+	n := t.next()
+	for i := range n.splits.all {
+		n.splits.all[i].Spread = true
+	}
+	n.splits = newSplits(n.splits.all)
+	return n
+}
+
+// Restrict merges the keys that are split in a way in which a stream with this ordering has none, and abandons what is
+// under way then. It is for a stream that starts, before its first event. A table without such keys is returned as it is.
+func (t *Table) Restrict(o Ordering) (*Table, error) {
+	n := t
+	for _, s := range t.splits.all {
+		if o == Unordered || o == BySource && !s.Spread {
+			continue
+		}
+		var err error
+		if n.held != nil {
+			if n, err = n.Abandon(); err != nil {
+				return nil, err
+			}
+		}
+		if n, err = n.Merge(s.hi, s.lo); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
 // bear adds a child on each of the partitions.
 func (t *Table) bear(s *split, partitions []int32) error {
 	for _, p := range partitions {

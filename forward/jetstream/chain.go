@@ -67,6 +67,8 @@ func (b *Backend) settleNext(ctx context.Context, l *lane, run *forward.Run) (st
 	switch {
 	case err != nil:
 		return false, err
+	case l.adopt(&m):
+		return b.settleNext(ctx, l, run)
 	case m.Marker:
 		return false, &SealedError{Subject: l.subject, TableVersion: m.TableVersion}
 	case m.ID == run.ID && m.Last == run.Last && bytes.Equal(m.Payload, run.Payload):

@@ -27,6 +27,9 @@ type lane struct {
 	gone    bool  // the stream was not there for the last publish
 	unsure  bool  // a publish has no answer: it may be stored after seq
 	stopped error // somebody else writes this subject; nothing is sent any more
+
+	sealing uint64 // table version of the newest SEAL marker that this process has sent, 0 for none
+	sealed  uint64 // of the one that is known to be stored
 }
 
 func (b *Backend) lane(partition int32) *lane {
@@ -55,7 +58,7 @@ func (b *Backend) resume(ctx context.Context, l *lane) error {
 	if err != nil {
 		return fmt.Errorf("resume %s: %w", l.subject, err)
 	}
-	if m.Last == 0 {
+	if m.Last == 0 && !m.Marker {
 		return b.stop(l, &ChainError{Subject: l.subject, Found: m.Seq, Reason: "not a gateway's message"})
 	}
 	l.known, l.last, l.stored, l.seq = true, m.Last, m.Last, m.Seq

@@ -1,0 +1,147 @@
+package forward
+
+import (
+	"context"
+	"time"
+
+	"github.com/headgate-io/headgate/sdk/wire"
+)
+
+// Sealer is a Backend that can write down, where the lane's events are, that a lane was sealed: what an older table routed
+// must not come behind it. The lane's sender calls it, so that it is never called beside Send of the same partition.
+type Sealer interface {
+	// Seal writes the marker behind what the lane has stored, unless it is there already, and returns the number of
+	// the last event stored, 0 for none. Every error means "try again".
+	Seal(ctx context.Context, partition int32, tableVersion uint64) (last uint64, err error)
+}
+
+// seal is a lane on its way to be sealed: everything that it held when it began has to be confirmed, or given up.
+type seal struct {
+	version uint64 // of the table that wants it
+	mark    uint64 // events that the lane had taken by then
+	done    chan uint64
+	quit    <-chan struct{} // closed when nobody waits any more
+}
+
+// Seal closes a partition's lane for what tables older than version route, and returns once all that it held is
+// confirmed, with the number of the last event that the backend has of it, 0 when it has none or that is not known. The
+// error is that of ctx, which ended first. One Seal of a partition is made at a time.
+func (f *Forwarder) Seal(ctx context.Context, partition int32, version uint64) (last uint64, err error) {
+	l := f.lanes[partition]
+	s := &seal{version: version, done: make(chan uint64, 1), quit: ctx.Done()}
+	l.beginSeal(s)
+	select {
+	case last = <-s.done:
+		return last, nil
+	case <-ctx.Done():
+		l.endSeal(s)
+		return 0, ctx.Err()
+	}
+}
+
+// beginSeal raises the lane's version and marks where it is.
+func (l *lane) beginSeal(s *seal) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.minVersion = max(l.minVersion, s.version)
+	if l.open != nil {
+		l.cut()
+	}
+	s.mark = l.counts.accepted
+	l.sealing = s
+	wake(l.sealer)
+	wake(l.sender)
+}
+
+func (l *lane) endSeal(s *seal) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.sealing == s {
+		l.sealing = nil
+	}
+}
+
+// reached tells that everything is confirmed or given up that had to be; l.mu is held.
+func (l *lane) sealReached() bool {
+	c := &l.counts
+	return l.sealing != nil && c.delivered+c.refused+c.abandoned+c.lost >= l.sealing.mark
+}
+
+// writeSeal ends a seal that was reached; it reports false when ctx ended first.
+func (l *lane) writeSeal(ctx context.Context) bool {
+	l.mu.Lock()
+	s, last := l.sealing, l.stored
+	l.mu.Unlock()
+	if s == nil {
+		return true
+	}
+	if b, ok := l.f.backend.(Sealer); ok {
+		err := l.retry(ctx, "seal", l.limited(func(ctx context.Context) (err error) {
+			select {
+			case <-s.quit:
+				return nil
+			default:
+			}
+			last, err = b.Seal(ctx, l.partition, s.version)
+			return err
+		}))
+		if err != nil {
+			return false
+		}
+	}
+	l.endSeal(s)
+	s.done <- last
+	return true
+}
+
+// Follow has the next frame of a partition's lane name these frames as predecessors.
+func (f *Forwarder) Follow(partition int32, after ...wire.Predecessor) {
+	l := f.lanes[partition]
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.after = append(l.after, after...)
+	if l.open != nil {
+		l.cut()
+		wake(l.sealer)
+	}
+}
+
+// LaneLoad is what the planner needs to know of a lane.
+type LaneLoad struct {
+	Delivered uint64        // events that it is done with, since the start
+	Waiting   int           // events sealed and not confirmed, in flight ones not counted
+	Inflight  int           // events in flight
+	Ack       time.Duration // how long a run takes to be confirmed, smoothed; 0: not known
+	Trouble   time.Duration // since when the backend has taken nothing; 0: it does
+}
+
+// LaneLoads appends what there is to know of each lane to dst.
+func (f *Forwarder) LaneLoads(dst []LaneLoad) []LaneLoad {
+	for _, l := range f.lanes {
+		l.mu.Lock()
+		c := l.counts
+		one := LaneLoad{Delivered: c.delivered + c.refused + c.abandoned + c.lost, Waiting: c.sealed + c.spooled, Inflight: c.inflight, Ack: l.ack}
+		l.mu.Unlock()
+		if t := l.trouble.Load(); t != nil {
+			one.Trouble = max(1, time.Since(t.since))
+		}
+		dst = append(dst, one)
+	}
+	return dst
+}
+
+// ackWeight is what a new measurement counts in the smoothed time of a run.
+const ackWeight = 0.2
+
+// confirmedRun notes a run that was confirmed now up to the event of that number, of whose events so many were refused;
+// l.mu is held.
+func (l *lane) confirmedRun(last uint64, refused int) {
+	if refused == 0 { // else who knows which of them is the last that is stored
+		l.stored = last
+	}
+	took := time.Since(l.sentAt)
+	if l.ack == 0 {
+		l.ack = took
+	}
+	l.ack += time.Duration(ackWeight * float64(took-l.ack))
+}

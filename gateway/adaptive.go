@@ -1,0 +1,307 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate-io/headgate/forward"
+	"github.com/headgate-io/headgate/partitioner"
+	"github.com/headgate-io/headgate/sdk/wire"
+)
+
+// tickTime is how often it is looked whether a stream's table should change.
+const tickTime = 100 * time.Millisecond
+
+// adaptive changes the table of a stream as its load asks for: it measures, has a planner decide, and carries out what
+// that wants. One goroutine runs it; the others read figures and history.
+type adaptive struct {
+	stream  *stream
+	gateway string
+	log     *slog.Logger
+	meter   *partitioner.Meter
+	planner *partitioner.Planner
+	planned partitioner.Settings // what the planner aims at
+	stored  *storedTable
+	unsaved bool // the table in force is newer than the stored one; only where nothing has an order
+	lanes   laneLoads
+	last    time.Time // of the last tick
+
+	figures atomic.Pointer[figures]
+	names   keyNames
+	history *history
+	counts  changeCounts
+	parked  atomic.Int64 // events that wait for the end of what is under way
+}
+
+// newAdaptive returns what runs the table of a stream.
+func (g *Gateway) newAdaptive(s *stream, stored *storedTable, m *partitioner.Meter) *adaptive {
+	a := &adaptive{
+		stream: s, gateway: g.folder.id, log: g.log.With("stream", s.name), meter: m, stored: stored,
+		history: newHistory(), names: keyNames{known: map[[2]uint64]partitioner.Named{}},
+	}
+	a.figures.Store(&figures{})
+	return a
+}
+
+// settings are what a definition wants of the planner.
+func (c *StreamConfig) planner() partitioner.Settings {
+	ordering, _ := partitioner.ParseOrdering(c.Ordering)
+	return partitioner.Settings{Ordering: ordering, MaxFanout: c.Adaptive.MaxPartitions, Hold: time.Duration(c.Adaptive.Hold)}
+}
+
+// follow has the lanes name, in their next frames, what the table remembers as their predecessors: an earlier process may
+// have ended before it sealed a frame that does.
+func (a *adaptive) follow(marks []partitioner.Predecessor) {
+	for _, m := range marks {
+		a.stream.forwarder.Follow(m.To, wire.Predecessor{Partition: uint32(m.From), Gateway: m.Gateway, Number: m.Number})
+	}
+}
+
+// run looks after the table until ctx ends. What is under way then is ended after the next start.
+func (a *adaptive) run(ctx context.Context) {
+	if t := a.stream.partitioner.Table(); t.UnderWay() { // since an earlier process
+		a.fence(ctx, t, nil)
+	}
+	tick := time.NewTicker(tickTime)
+	defer tick.Stop()
+	for a.last = time.Now(); ; {
+		select {
+		case now := <-tick.C:
+			a.tick(ctx, now)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// tick measures, plans, and carries out.
+func (a *adaptive) tick(ctx context.Context, now time.Time) {
+	elapsed := now.Sub(a.last)
+	if elapsed <= 0 {
+		return
+	}
+	a.last = now
+	table := a.redefined(ctx)
+	r := a.meter.Read(table, partitioner.Tick{Elapsed: elapsed, Share: heavyShare / float64(len(table.Partitions())), Hold: a.planned.Hold})
+	a.observe(table, &r)
+	if r.Idle && len(table.Splits()) == 0 || !a.mayPlan() {
+		return
+	}
+	a.lanes.read(a.stream.forwarder, elapsed, &r.Load)
+	plan := a.planner.Next(table, r.Load, sinceEpoch(now))
+	for _, note := range plan.Notes {
+		a.note(table, note)
+	}
+	switch {
+	case len(plan.Changes) == 0 && plan.Ledger == nil && !a.unsaved:
+	case a.planned.Ordering == partitioner.Unordered:
+		a.change(ctx, table, plan)
+	default:
+		a.begin(ctx, table, plan)
+	}
+}
+
+// heavyShare is from which part of a partition's share on a key is looked at by itself.
+const heavyShare = 0.05
+
+func sinceEpoch(t time.Time) time.Duration { return time.Duration(t.UnixNano()) }
+
+// redefined takes over what the stream's definition says now, and returns the table in force.
+func (a *adaptive) redefined(ctx context.Context) *partitioner.Table {
+	table, want := a.stream.partitioner.Table(), a.stream.current.Load().config.planner()
+	if a.planner != nil && want == a.planned {
+		return table
+	}
+	a.planner, a.planned = partitioner.NewPlanner(want), want
+	if want.Ordering != partitioner.Unordered {
+		return table
+	}
+	if loose := table.Loosen(); loose != table {
+		a.put(ctx, loose)
+	}
+	return a.stream.partitioner.Table()
+}
+
+// mayPlan tells whether the table may change by itself. Without metadata readers could not restore an order.
+func (a *adaptive) mayPlan() bool {
+	cfg := &a.stream.current.Load().config
+	return !cfg.Adaptive.Off && (cfg.Ordering == "none" || cfg.Codec != "gzip" && cfg.Codec != "none")
+}
+
+// change puts a plan in force of a stream that orders nothing. It needs nobody: with the control store down the table is
+// stored later.
+func (a *adaptive) change(ctx context.Context, table *partitioner.Table, plan partitioner.Plan) {
+	next, err := table.Apply(plan)
+	if err == nil && next.UnderWay() {
+		next, err = next.Commit(next.Moving()...)
+	}
+	if err != nil {
+		a.log.Error("BUG: the planner wants what the table refuses", "plan", plan.String(), "error", err)
+		return
+	}
+	a.put(ctx, next)
+	a.record(next, plan.Changes, done)
+}
+
+// storeTime bounds a write of the control store: an unordered stream does not wait longer for it.
+const storeTime = 2 * time.Second
+
+// put stores a table and puts it in force, also when it can't be stored.
+func (a *adaptive) put(ctx context.Context, t *partitioner.Table) {
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	err := a.stored.write(ctx, t)
+	if err != nil && !a.unsaved {
+		a.log.Warn("the routing table can't be stored: it is in force, and is stored later", "error", err)
+	}
+	a.unsaved = err != nil
+	a.stream.partitioner.Swap(t)
+}
+
+// begin carries out a plan of a stream that orders its events.
+func (a *adaptive) begin(ctx context.Context, table *partitioner.Table, plan partitioner.Plan) {
+	begun, err := table.Begin(plan)
+	if err != nil {
+		a.log.Error("BUG: the planner wants what the table refuses", "plan", plan.String(), "error", err)
+		return
+	}
+	if err := a.stored.write(ctx, begun); err != nil {
+		a.log.Warn("the routing table can't be stored: nothing changes", "error", err)
+		return
+	}
+	a.stream.partitioner.Swap(begun)
+	if !begun.UnderWay() {
+		a.record(begun, plan.Changes, done)
+		return
+	}
+	a.fence(ctx, begun, plan.Changes)
+}
+
+// fence ends what a table has begun, which is stored and in force; changes are those that it is about, as far as they are
+// known. It returns early only when ctx ends.
+func (a *adaptive) fence(ctx context.Context, begun *partitioner.Table, changes []partitioner.Change) {
+	began := time.Now()
+	f := partitioner.NewFence(a.gateway, begun, sinceEpoch(began))
+	a.seal(ctx, f)
+	step := f.Next(sinceEpoch(time.Now()))
+	if ctx.Err() != nil || step == partitioner.Wait {
+		return
+	}
+	end, err := f.End(step)
+	if err != nil {
+		panic(fmt.Sprintf("BUG: gateway: what was begun can't be ended: %v", err))
+	}
+	if !a.insist(ctx, end) {
+		return
+	}
+	if step == partitioner.Finish {
+		a.follow(f.Marks())
+	}
+	a.stream.partitioner.Swap(end)
+	a.counts.fences.Add(1)
+	a.counts.fenceTime.Add(int64(time.Since(began)))
+	if step == partitioner.Finish {
+		a.record(end, changes, done)
+	} else {
+		a.record(end, changes, abandoned)
+	}
+}
+
+// seal has the lanes sealed that are left, until they are or the time for it is over.
+func (a *adaptive) seal(ctx context.Context, f *partitioner.Fence) {
+	ctx, cancel := context.WithDeadline(ctx, time.Unix(0, int64(f.Until())))
+	defer cancel()
+	type sealed struct {
+		partition int32
+		last      uint64
+		err       error
+	}
+	leaves := f.Leaves()
+	results := make(chan sealed, len(leaves))
+	for _, p := range leaves {
+		go func() {
+			last, err := a.stream.forwarder.Seal(ctx, p, f.Version())
+			results <- sealed{p, last, err}
+		}()
+	}
+	for range leaves {
+		if r := <-results; r.err == nil {
+			f.Sealed(r.partition, r.last)
+		} else {
+			f.Failed()
+		}
+	}
+}
+
+// insistEvery is the pause between tries to store the end of what is under way.
+const insistEvery = 200 * time.Millisecond
+
+// insist stores a table, however long it takes; it reports false when ctx ended first.
+func (a *adaptive) insist(ctx context.Context, t *partitioner.Table) bool {
+	for failures := 0; ; failures++ {
+		err := a.stored.write(ctx, t)
+		if err == nil {
+			return true
+		}
+		if failures == 0 {
+			a.log.Error("the routing table can't be stored: what is between two partitions waits", "error", err)
+		}
+		select {
+		case <-time.After(insistEvery):
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// laneLoads turns what lanes say into what the planner wants to know.
+type laneLoads struct {
+	now, before []forward.LaneLoad
+	rates       []float64 // events that each lane is done with a second, smoothed
+}
+
+// Figures of lanes.
+const (
+	rateMemory = time.Second     // of the smoothed rate
+	lostAfter  = 3 * time.Second // a lane that its backend takes nothing of for so long is lost
+	never      = 24 * time.Hour  // a backlog that nobody can tell the end of
+)
+
+// read fills in Backlog, Ack and Lost of a load.
+func (l *laneLoads) read(f *forward.Forwarder, elapsed time.Duration, load *partitioner.Load) {
+	l.before, l.now = l.now, f.LaneLoads(l.before[:0])
+	if len(l.rates) != len(l.now) {
+		l.rates = make([]float64, len(l.now))
+	}
+	share := min(1, elapsed.Seconds()/rateMemory.Seconds())
+	for p := range l.now {
+		is := &l.now[p]
+		if len(l.before) == len(l.now) {
+			l.rates[p] += share * (float64(is.Delivered-l.before[p].Delivered)/elapsed.Seconds() - l.rates[p])
+		}
+		load.Ack = append(load.Ack, is.Ack)
+		load.Backlog = append(load.Backlog, backlog(is, l.rates[p]))
+		if is.Trouble >= lostAfter {
+			load.Lost = append(load.Lost, int32(p))
+		}
+	}
+	if len(load.Lost) == len(l.now) { // it is not the partitions
+		load.Lost = nil
+	}
+}
+
+// backlog is how long a lane needs to confirm what is sealed, when it is done with so many events a second.
+func backlog(l *forward.LaneLoad, rate float64) time.Duration {
+	switch {
+	case l.Trouble > 0:
+		return never
+	case l.Waiting == 0:
+		return l.Ack
+	case rate < 1:
+		return never
+	}
+	return min(never, time.Duration(float64(l.Waiting+l.Inflight)/rate*float64(time.Second)))
+}
