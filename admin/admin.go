@@ -48,6 +48,7 @@ type Deps struct {
 	Logs    Logs
 	Events  Events
 	Purger  Purger
+	Watcher Watcher
 	Letters Letters
 	Metrics prometheus.Gatherer
 	Auth    Auth // nil: everybody may do everything
@@ -120,7 +121,7 @@ func (d *Deps) complete() error {
 	}
 	for name, missing := range map[string]bool{
 		"Health": d.Health == nil, "Streams": d.Streams == nil, "Routing": d.Routing == nil, "Chains": d.Chains == nil,
-		"Plugins": d.Plugins == nil, "Logs": d.Logs == nil, "Events": d.Events == nil, "Purger": d.Purger == nil, "Letters": d.Letters == nil, "Metrics": d.Metrics == nil,
+		"Plugins": d.Plugins == nil, "Logs": d.Logs == nil, "Events": d.Events == nil, "Purger": d.Purger == nil, "Watcher": d.Watcher == nil, "Letters": d.Letters == nil, "Metrics": d.Metrics == nil,
 	} {
 		if missing {
 			return fmt.Errorf("admin: no %s given", name)

@@ -114,6 +114,22 @@ func (f *fake) Table(ctx context.Context, name string) (json.RawMessage, error) 
 	return json.RawMessage(`{"version":3,"partitions":[]}`), err
 }
 
+func (f *fake) HotKeys(ctx context.Context, name string) (json.RawMessage, error) {
+	_, err := f.Stream(ctx, name)
+	return json.RawMessage(`{"keys":[]}`), err
+}
+
+func (f *fake) Watch(ctx context.Context, stream string, follow bool, tell func(Notice) error) error {
+	if _, err := f.Stream(ctx, stream); err != nil {
+		return err
+	}
+	err := tell(Notice{Name: "split", Data: json.RawMessage(`{"n":1}`)})
+	if follow && err == nil {
+		<-ctx.Done()
+	}
+	return err
+}
+
 func (f *fake) Explain(ctx context.Context, name string, key, source []byte) (json.RawMessage, error) {
 	_, err := f.Stream(ctx, name)
 	if key == nil {
@@ -243,7 +259,7 @@ func startAs(t *testing.T, auth Auth, change ...func(*Config)) *bench {
 	}
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "headgate_test_total", Help: "Test."}))
-	s, err := New(cfg, Deps{Health: b.fake, Streams: b.fake, Routing: b.fake, Chains: b.fake, Plugins: b.fake, Logs: b.fake, Events: b.fake, Purger: b.fake, Letters: &b.letters, Metrics: reg, Auth: auth})
+	s, err := New(cfg, Deps{Health: b.fake, Streams: b.fake, Routing: b.fake, Chains: b.fake, Plugins: b.fake, Logs: b.fake, Events: b.fake, Purger: b.fake, Watcher: b.fake, Letters: &b.letters, Metrics: reg, Auth: auth})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,6 +32,7 @@ func (s *Server) calls() map[string]methods {
 		"/v1/streams":                           {"GET": s.listStreams},
 		"/v1/streams/{stream}":                  {"GET": s.showStream, "PUT": s.setStream, "DELETE": s.deleteStream},
 		"/v1/streams/{stream}/table":            {"GET": s.table},
+		"/v1/streams/{stream}/hotkeys":          {"GET": s.hotKeys},
 		"/v1/streams/{stream}/explain":          {"GET": s.explain},
 		"/v1/streams/{stream}/events":           {"GET": s.events},
 		"/v1/streams/{stream}/purge":            {"POST": s.purge},
@@ -44,6 +45,8 @@ func (s *Server) calls() map[string]methods {
 
 		"/v1/deadletter/{stream}":          {"GET": s.deadLetter, "POST": s.steerLetters},
 		"/v1/deadletter/{stream}/{letter}": {"GET": s.showLetter},
+
+		"/v1/watch": {"GET": s.watch},
 
 		"/v1/plugins":                            {"GET": s.listPlugins},
 		"/v1/plugins/{plugin}":                   {"GET": s.showPlugin, "PUT": s.upload, "DELETE": s.deletePlugin},

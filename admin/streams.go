@@ -28,6 +28,8 @@ type Streams interface {
 type Routing interface {
 	// Table returns the routing table in force, as the JSON that is answered.
 	Table(ctx context.Context, stream string) (json.RawMessage, error)
+	// HotKeys returns the heaviest keys, as the JSON that is answered.
+	HotKeys(ctx context.Context, stream string) (json.RawMessage, error)
 	// Explain returns where the events of a key from a source go and why, as the JSON that is answered; a nil key is
 	// that of events without one.
 	Explain(ctx context.Context, stream string, key, source []byte) (json.RawMessage, error)

@@ -113,3 +113,15 @@ func TestExplain(t *testing.T) {
 	b.ask("GET", "/v1/streams/web/explain?kay=a", "").expect(t, 400)
 	b.ask("GET", "/v1/streams/nope/explain?key=a", "").expect(t, 404)
 }
+
+func TestHotKeysAndWatch(t *testing.T) {
+	b := start(t)
+	b.ask("GET", "/v1/streams/web/hotkeys", "").expect(t, 200, `{"keys":[]}`)
+	b.ask("GET", "/v1/streams/nope/hotkeys", "").expect(t, 404)
+	a := b.ask("GET", "/v1/watch?stream=web&follow=false", "").expect(t, 200, "event: split\ndata: {\"n\":1}\n\n")
+	if got := a.header.Get("Content-Type"); got != "text/event-stream" {
+		t.Errorf("type %q", got)
+	}
+	b.ask("GET", "/v1/watch?stream=nope", "").expect(t, 404)
+	b.ask("GET", "/v1/watch?follow=maybe", "").expect(t, 400)
+}

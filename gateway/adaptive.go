@@ -31,7 +31,7 @@ type adaptive struct {
 
 	figures atomic.Pointer[figures]
 	names   keyNames
-	history *history
+	history history
 	counts  changeCounts
 	parked  atomic.Int64 // events that wait for the end of what is under way
 }
@@ -40,7 +40,7 @@ type adaptive struct {
 func (g *Gateway) newAdaptive(s *stream, stored *storedTable, m *partitioner.Meter) *adaptive {
 	a := &adaptive{
 		stream: s, gateway: g.folder.id, log: g.log.With("stream", s.name), meter: m, stored: stored,
-		history: newHistory(), names: keyNames{known: map[[2]uint64]partitioner.Named{}},
+		names: keyNames{known: map[[2]uint64]partitioner.Named{}},
 	}
 	a.figures.Store(&figures{})
 	return a

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -11,7 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate-io/headgate/forward"
 	"github.com/headgate-io/headgate/internal/settings"
+	"github.com/headgate-io/headgate/sdk/consume"
 )
 
 // flood posts batches of events to a stream until stop is closed: so many in a hundred have the key hot, the others
@@ -23,13 +28,17 @@ type flood struct {
 	sources int
 	sent    []int // events of each source
 	mu      sync.Mutex
-	calm    atomic.Bool // no event has the hot key any more
+	every   time.Duration // a request of each source
+	calm    atomic.Bool   // no event has the hot key any more
 	stop    chan struct{}
 	all     sync.WaitGroup
 }
 
-func (in *instance) flood(stream string, hot, sources int) *flood {
-	f := &flood{in: in, stream: stream, hot: hot, sources: sources, sent: make([]int, sources), stop: make(chan struct{})}
+// sources is how many producers a flood has: enough to be spread over 8 children.
+const sources = 16
+
+func (in *instance) flood(stream string) *flood {
+	f := &flood{in: in, stream: stream, hot: 40, sources: sources, every: 20 * time.Millisecond, sent: make([]int, sources), stop: make(chan struct{})}
 	for s := range sources {
 		f.all.Go(func() { f.run(s) })
 	}
@@ -38,7 +47,9 @@ func (in *instance) flood(stream string, hot, sources int) *flood {
 
 func (f *flood) run(source int) {
 	pad := strings.Repeat("x", 200)
-	for n := 0; ; {
+	turn := time.NewTicker(f.every)
+	defer turn.Stop()
+	for n := 0; ; <-turn.C {
 		select {
 		case <-f.stop:
 			f.mu.Lock()
@@ -48,16 +59,16 @@ func (f *flood) run(source int) {
 		default:
 		}
 		var body bytes.Buffer
-		for i := range 200 {
+		for i := range 20 {
 			key := fmt.Sprint("cold", (n*31+source*7)%500)
-			if i%100 < f.hot && !f.calm.Load() {
+			if i%10 < f.hot/10 && !f.calm.Load() {
 				key = "hot"
 			}
 			fmt.Fprintf(&body, `{"key":%q,"source":%d,"n":%d,"pad":%q}`+"\n", key, source, n, pad)
 			n++
 		}
-		resp, doc := f.in.do("POST", f.in.events(f.stream), body.String(), "Content-Type: application/x-ndjson", fmt.Sprint("Headgate-Source: source-", source))
-		if resp.StatusCode != 200 {
+		resp, doc := f.in.do("POST", f.in.events(f.stream+"?ack=accepted"), body.String(), "Content-Type: application/x-ndjson", fmt.Sprint("Headgate-Source: source-", source))
+		if resp.StatusCode != 202 {
 			f.in.t.Errorf("%d %s", resp.StatusCode, doc)
 			return
 		}
@@ -105,34 +116,64 @@ func adaptiveStream(change func(*StreamConfig)) StreamConfig {
 	return s
 }
 
-func isSplit(t shownTable) bool  { return len(t.Splits) > 0 && len(t.UnderWay) == 0 }
+func isSplit(t shownTable) bool { return len(t.Splits) > 0 && len(t.UnderWay) == 0 }
+
+// isEven tells that a key is split and that no partition has twice its share; whole, one has more than three times as much.
+func isEven(t shownTable) bool {
+	sum, most := 0.0, 0.0
+	for _, p := range t.Partitions {
+		sum, most = sum+p.Rate, max(most, p.Rate)
+	}
+	return isSplit(t) && most*float64(len(t.Partitions)) < 2*sum
+}
+
 func isMerged(t shownTable) bool { return len(t.Splits) == 0 && len(t.UnderWay)+len(t.Moving) == 0 }
 
-// inOrder checks that a stream has all events of a flood once, and those of each key and source in their order: as they
-// are stored when order is kept, since nothing goes to a new place before all that was left is stored.
-func (f *flood) inOrder(ordered bool) {
-	f.in.t.Helper()
-	last, count, late := map[string]int{}, make([]int, f.sources), 0
+// account checks that all events of a flood are there once, and those of each key and source in their order.
+type account struct {
+	last  map[string]int
+	count []int
+	late  int
+}
+
+func newAccount(sources int) *account {
+	return &account{last: map[string]int{}, count: make([]int, sources)}
+}
+
+func (a *account) add(t *testing.T, data []byte) {
+	t.Helper()
+	var e struct {
+		Key       string
+		Source, N int
+	}
+	if err := json.Unmarshal(data, &e); err != nil {
+		t.Fatal(err)
+	}
+	a.count[e.Source]++
+	of := fmt.Sprint(e.Key, " of ", e.Source)
+	if before, ok := a.last[of]; ok && e.N <= before {
+		a.late++
+	}
+	a.last[of] = e.N
+}
+
+// stored reads a stream back. Nothing goes to a new place before all that was left is stored, so that
+// the order in which events are stored is right.
+func (f *flood) stored() *account {
+	a := newAccount(f.sources)
 	for _, row := range f.in.rows(f.stream) {
-		var e struct {
-			Key       string
-			Source, N int
-		}
-		if err := json.Unmarshal(row.Data, &e); err != nil {
-			f.in.t.Fatal(err)
-		}
-		count[e.Source]++
-		of := fmt.Sprint(e.Key, " of ", e.Source)
-		if before, ok := last[of]; ok && e.N <= before {
-			late++
-		}
-		last[of] = e.N
+		a.add(f.in.t, row.Data)
 	}
-	if !slices.Equal(count, f.sent) {
-		f.in.t.Errorf("%v events are stored of %v", count, f.sent)
+	return a
+}
+
+func (f *flood) compare(a *account, ordered bool) {
+	f.in.t.Helper()
+	if !slices.Equal(a.count, f.sent) {
+		f.in.t.Errorf("%v events are stored of %v", a.count, f.sent)
 	}
-	if ordered && late > 0 {
-		f.in.t.Errorf("%d events came behind later ones of their key and source", late)
+	if ordered && a.late > 0 {
+		f.in.t.Errorf("%d events came behind later ones of their key and source", a.late)
 	}
 }
 
@@ -141,14 +182,15 @@ func TestHotKeyOfAnUnorderedStreamIsSplitAndMerged(t *testing.T) {
 	cfg.Streams = map[string]StreamConfig{"web": adaptiveStream(func(s *StreamConfig) { s.Ordering = "none" })}
 	in := start(t, cfg)
 	defer in.end()
-	f := in.flood("web", 40, 2)
+	f := in.flood("web")
 	split := in.untilTable("web", "split", isSplit)
 	if s := split.Splits[0]; s.By != "load" || s.Fanout < 2 {
 		t.Errorf("%+v", s)
 	}
+	in.untilTable("web", "even", isEven)
 	f.end()
 	in.untilTable("web", "merged", isMerged)
-	f.inOrder(false)
+	f.compare(f.stored(), false)
 }
 
 func TestK07HotKeyKeepsItsOrderBySource(t *testing.T) {
@@ -156,16 +198,74 @@ func TestK07HotKeyKeepsItsOrderBySource(t *testing.T) {
 	cfg.Streams = map[string]StreamConfig{"web": adaptiveStream(func(s *StreamConfig) {})}
 	in := start(t, cfg)
 	defer in.end()
-	f := in.flood("web", 40, 4)
+	f := in.flood("web")
 	split := in.untilTable("web", "split", isSplit)
 	if s := split.Splits[0]; s.By != "source" || s.Fanout < 2 || s.Key == nil || *s.Key != "hot" {
 		t.Errorf("%+v", s)
 	}
+	in.untilTable("web", "even", isEven)
 	f.calm.Store(true)
 	in.untilTable("web", "merged", isMerged)
 	f.end()
-	f.inOrder(true)
+	f.compare(f.stored(), true)
 	for _, h := range in.table("web").History {
 		t.Logf("%s %s: %s", h.Kind, h.Outcome, h.Reason)
 	}
+}
+
+// slowNode takes runs in 100 ms each, those of a partition that is slow, and the others at once.
+type slowNode struct {
+	slow    atomic.Int32
+	mu      sync.Mutex
+	account *account
+	t       *testing.T
+}
+
+func (n *slowNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	if r.Header.Get(forward.HeaderPartition) == fmt.Sprint(n.slow.Load()) {
+		<-time.After(100 * time.Millisecond)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	err = consume.Decode(body, r.Header.Get("Content-Encoding"), r.Header.Get("Content-Type"), func(e consume.Event) error {
+		n.account.add(n.t, e.Data)
+		return nil
+	})
+	if err != nil {
+		n.t.Error(err)
+	}
+}
+
+// The partition that a key leaves is slower than all that it goes to: only what waits for it keeps the order.
+func TestOrderIsKeptWhenASlowPartitionIsLeft(t *testing.T) {
+	node := &slowNode{t: t, account: newAccount(sources)}
+	server := httptest.NewServer(node)
+	defer server.Close()
+	cfg := zero(t)
+	cfg.Backends["nodes"] = BackendConfig{Webhook: &WebhookConfig{Nodes: []string{server.URL}}}
+	cfg.Streams = map[string]StreamConfig{"web": adaptiveStream(func(s *StreamConfig) { s.Backend = "nodes" })}
+	in := start(t, cfg)
+	defer in.end()
+	place, err := in.Explain(t.Context(), "web", []byte("hot"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var at shownPlace
+	if err := json.Unmarshal(place, &at); err != nil {
+		t.Fatal(err)
+	}
+	node.slow.Store(*at.Partition)
+	f := in.flood("web")
+	in.untilTable("web", "split and even", isEven)
+	f.calm.Store(true)
+	in.untilTable("web", "merged", isMerged)
+	f.end()
+	in.delivered()
+	node.mu.Lock()
+	defer node.mu.Unlock()
+	f.compare(node.account, true)
 }

@@ -10,9 +10,9 @@ import (
 
 // AdaptiveConfig bounds what a stream's table does by itself. It is part of the definition, which all gateways share.
 type AdaptiveConfig struct {
-	Off           bool              `json:"off,omitempty"`            // the table stays as it is
-	MaxPartitions int               `json:"max_partitions,omitempty"` // most partitions of one key; 0: all
-	Hold          settings.Duration `json:"hold"`                     // how long a key stays split at least
+	Off           bool              `json:"off"`            // the table stays as it is
+	MaxPartitions int               `json:"max_partitions"` // most partitions of one key; 0: all
+	Hold          settings.Duration `json:"hold"`           // how long a key stays split at least
 }
 
 const (

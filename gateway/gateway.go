@@ -102,6 +102,7 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 	if err := g.fitsMemory(); err != nil {
 		return nil, err
 	}
+	g.metrics.MustRegister(tableMetrics{g})
 	if g.tokens, err = cfg.openTokens(); err != nil {
 		return nil, err
 	}

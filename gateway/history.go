@@ -34,35 +34,30 @@ type happening struct {
 // historySize is how many happenings are kept of a stream; the table itself says what is in force.
 const historySize = 256
 
-// history keeps the last happenings of a stream, and wakes who waits for more.
+// history keeps the last happenings of a stream.
 type history struct {
 	mu   sync.Mutex
 	all  []happening
-	next uint64
-	more chan struct{} // closed and replaced when there is one more
+	last uint64 // number of the last one
 }
-
-func newHistory() *history { return &history{next: 1, more: make(chan struct{})} }
 
 func (h *history) add(e happening) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	e.Number = h.next
-	h.next++
+	h.last++
+	e.Number = h.last
 	h.all = append(h.all[max(0, len(h.all)+1-historySize):], e)
-	close(h.more)
-	h.more = make(chan struct{})
 }
 
-// since returns the happenings from a number on, and a channel that is closed when there is one more.
-func (h *history) since(number uint64) ([]happening, <-chan struct{}) {
+// since returns the happenings from a number on.
+func (h *history) since(number uint64) []happening {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	at := slices.IndexFunc(h.all, func(e happening) bool { return e.Number >= number })
 	if at < 0 {
-		return nil, h.more
+		return nil
 	}
-	return slices.Clone(h.all[at:]), h.more
+	return slices.Clone(h.all[at:])
 }
 
 // record tells what became of changes.

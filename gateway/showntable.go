@@ -91,8 +91,7 @@ func (a *adaptive) describe(out *shownTable, t *partitioner.Table, cfg *StreamCo
 	for _, c := range t.Pending() {
 		out.UnderWay = append(out.UnderWay, shownChange{a.names.show(c.Hi, c.Lo), c.Kind.String(), c.Partitions})
 	}
-	past, _ := a.history.since(0)
-	out.History = append(out.History, past...)
+	out.History = append(out.History, a.history.since(1)...)
 	slices.Reverse(out.History) // the newest first
 }
 
