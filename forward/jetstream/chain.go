@@ -113,7 +113,7 @@ func (b *Backend) shrunk(ctx context.Context, l *lane, m Message) error {
 			return nil
 		}
 	}
-	if m.Seq != 0 && m.Last == 0 {
+	if m.Seq != 0 && m.Last == 0 && !m.Marker {
 		return b.stop(l, &ChainError{Subject: l.subject, After: l.seq, Found: m.Seq, Reason: "not a gateway's message"})
 	}
 	lost := &forward.LostError{Stored: m.Last, Confirmed: l.stored}
