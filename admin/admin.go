@@ -46,6 +46,7 @@ type Deps struct {
 	Chains  Chains
 	Plugins Plugins
 	Logs    Logs
+	Trials  Trials
 	Events  Events
 	Purger  Purger
 	Watcher Watcher
@@ -64,6 +65,7 @@ type Server struct {
 
 	readers chan struct{} // one token per read of events in progress
 	uploads chan struct{} // one token per upload in progress
+	trials  chan struct{} // one token per trial of a plugin in progress
 
 	stopping context.Context // ends when the server begins to stop: ends the reads that follow
 	stop     context.CancelFunc
@@ -75,6 +77,7 @@ const (
 	idleTimeout    = 90 * time.Second
 	headerBytes    = 16 << 10
 	uploadsAtOnce  = 2 // each holds a whole module in memory
+	trialsAtOnce   = 2 // each may take a processor for some time
 )
 
 // New checks the configuration and starts nothing.
@@ -85,6 +88,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	s := &Server{cfg: cfg.withDefaults(), deps: deps}
 	s.readers = make(chan struct{}, s.cfg.Readers)
 	s.uploads = make(chan struct{}, uploadsAtOnce)
+	s.trials = make(chan struct{}, trialsAtOnce)
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.http = &http.Server{
 		Handler:           s.guard(s.recovering(s.routes())),
@@ -121,7 +125,7 @@ func (d *Deps) complete() error {
 	}
 	for name, missing := range map[string]bool{
 		"Health": d.Health == nil, "Streams": d.Streams == nil, "Routing": d.Routing == nil, "Chains": d.Chains == nil,
-		"Plugins": d.Plugins == nil, "Logs": d.Logs == nil, "Events": d.Events == nil, "Purger": d.Purger == nil, "Watcher": d.Watcher == nil, "Letters": d.Letters == nil, "Metrics": d.Metrics == nil,
+		"Plugins": d.Plugins == nil, "Logs": d.Logs == nil, "Trials": d.Trials == nil, "Events": d.Events == nil, "Purger": d.Purger == nil, "Watcher": d.Watcher == nil, "Letters": d.Letters == nil, "Metrics": d.Metrics == nil,
 	} {
 		if missing {
 			return fmt.Errorf("admin: no %s given", name)

@@ -37,6 +37,7 @@ type fake struct {
 	order     PurgeOrder // the last one
 	asked     LogQuery   // the last one
 	change    Change     // likewise
+	tried     TrialOrder // the last one
 }
 
 func newFake() *fake {
@@ -213,6 +214,13 @@ func (f *fake) PluginLogs(ctx context.Context, q LogQuery, visit func([]LogLine)
 	return nil
 }
 
+func (f *fake) TryPlugin(_ context.Context, o TrialOrder) (TrialResult, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tried = o
+	return TrialResult{Plugin: o.Plugin, Digest: o.Digest, Kept: len(o.Events), Events: []json.RawMessage{json.RawMessage(`{"verdict":"kept"}`)}}, nil
+}
+
 func (f *fake) DeletePlugin(_ context.Context, name, digest string) error {
 	p, ok := f.plugins[name]
 	if !ok {
@@ -259,7 +267,7 @@ func startAs(t *testing.T, auth Auth, change ...func(*Config)) *bench {
 	}
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "headgate_test_total", Help: "Test."}))
-	s, err := New(cfg, Deps{Health: b.fake, Streams: b.fake, Routing: b.fake, Chains: b.fake, Plugins: b.fake, Logs: b.fake, Events: b.fake, Purger: b.fake, Watcher: b.fake, Letters: &b.letters, Metrics: reg, Auth: auth})
+	s, err := New(cfg, Deps{Health: b.fake, Streams: b.fake, Routing: b.fake, Chains: b.fake, Plugins: b.fake, Logs: b.fake, Trials: b.fake, Events: b.fake, Purger: b.fake, Watcher: b.fake, Letters: &b.letters, Metrics: reg, Auth: auth})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,6 +50,7 @@ func (s *Server) calls() map[string]methods {
 
 		"/v1/plugins":                            {"GET": s.listPlugins},
 		"/v1/plugins/{plugin}":                   {"GET": s.showPlugin, "PUT": s.upload, "DELETE": s.deletePlugin},
+		"/v1/plugins/{plugin}/test":              {"POST": s.tryPlugin},
 		"/v1/plugins/{plugin}/logs":              {"GET": s.logs},
 		"/v1/plugins/{plugin}/versions/{digest}": {"GET": s.showVersion, "DELETE": s.deleteVersion},
 	}

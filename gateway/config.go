@@ -64,6 +64,8 @@ type PluginsConfig struct {
 	Memory   settings.Bytes    `json:"memory"`   // of one instance
 	Deadline settings.Duration `json:"deadline"` // of a call for at most 256 events
 
+	MaxModules int `json:"max_modules"` // that are stored, of all versions of all plugins
+
 	TrustedKeys      []string `json:"trusted_keys"`      // public keys of minisign, or file:PATH
 	RequireSignature bool     `json:"require_signature"` // nothing runs that none of them has signed
 }
@@ -91,7 +93,7 @@ func DefaultConfig() Config {
 		},
 		QUIC:    QUICConfig{IdleTimeout: settings.Duration(30 * time.Second)},
 		Admin:   AdminConfig{Listen: "127.0.0.1:9090"},
-		Plugins: PluginsConfig{Memory: 64 << 20, Deadline: settings.Duration(100 * time.Millisecond)},
+		Plugins: PluginsConfig{Memory: 64 << 20, Deadline: settings.Duration(100 * time.Millisecond), MaxModules: 64},
 		Drain:   DrainConfig{Timeout: settings.Duration(30 * time.Second)},
 		Spool:   SpoolConfig{Tail: TailConfig{Bytes: 64 << 20, Age: settings.Duration(10 * time.Minute)}},
 
@@ -167,6 +169,7 @@ func (c *Config) Validate() error {
 	add("plugins.memory", mustBe(c.Plugins.Memory >= 1<<20 && c.Plugins.Memory <= 256<<20, "must be 1MiB to 256MiB, got %s", c.Plugins.Memory))
 	deadline := time.Duration(c.Plugins.Deadline)
 	add("plugins.deadline", mustBe(deadline >= time.Millisecond && deadline <= 10*time.Second, "must be 1ms to 10s, got %s", deadline))
+	add("plugins.max_modules", mustBe(c.Plugins.MaxModules >= 1 && c.Plugins.MaxModules <= 10_000, "must be 1 to 10000, got %d", c.Plugins.MaxModules))
 	_, err := c.Plugins.trust()
 	add("plugins", err)
 	add("log.level", oneOf(c.Log.Level, "debug", "info", "warn", "error"))

@@ -79,7 +79,7 @@ func (g *Gateway) newParts() (err error) {
 		return err
 	}
 	g.admin, err = admin.New(admin.Config{Listen: g.cfg.Admin.Listen, Hosts: g.cfg.Admin.Hosts, Build: g.deps.Build},
-		admin.Deps{Health: g, Streams: g, Routing: g, Chains: g, Plugins: g, Logs: g, Events: g, Purger: g, Watcher: g, Letters: g, Metrics: g.metrics, Auth: g.stewards(), Log: g.log})
+		admin.Deps{Health: g, Streams: g, Routing: g, Chains: g, Plugins: g, Logs: g, Trials: g, Events: g, Purger: g, Watcher: g, Letters: g, Metrics: g.metrics, Auth: g.stewards(), Log: g.log})
 	return err
 }
 

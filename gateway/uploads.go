@@ -72,7 +72,13 @@ func shownReport(name string, r *plugins.Report) admin.Version {
 
 // Upload admits a module as the newest version of a plugin.
 func (g *Gateway) Upload(ctx context.Context, name string, wasm, signature []byte) (admin.Version, bool, error) {
-	report, err := g.host.AdmitSigned(ctx, wasm, signature)
+	report, err := g.noRoom(ctx, wasm)
+	if err != nil {
+		return admin.Version{}, false, err
+	}
+	if report == nil {
+		report, err = g.host.AdmitSigned(ctx, wasm, signature)
+	}
 	if err != nil {
 		return admin.Version{}, false, asProblem("check the module", err)
 	}
@@ -85,17 +91,29 @@ func (g *Gateway) Upload(ctx context.Context, name string, wasm, signature []byt
 	if err != nil {
 		return admin.Version{}, false, err
 	}
-	g.steering.Lock()
-	v, added, err := g.store.Plugins.Add(ctx, name, wasm, control.Version{Created: time.Now().UTC(), Report: doc, Signature: signature})
-	g.steering.Unlock()
+	v, added, full, err := g.keepModule(ctx, name, wasm, control.Version{Created: time.Now().UTC(), Report: doc, Signature: signature})
 	if err != nil {
 		return admin.Version{}, false, asProblem("store the module", err)
+	}
+	if full != nil {
+		return shownReport(name, full), false, nil
 	}
 	if added {
 		g.log.Info("plugin uploaded", "plugin", name, "digest", v.Digest, "bytes", v.Size)
 	}
 	g.mendChains(ctx, name)
 	return version(name, v), added, nil
+}
+
+// keepModule stores a module. Meanwhile others may have taken the room for it: full is the report that says so.
+func (g *Gateway) keepModule(ctx context.Context, name string, wasm []byte, v control.Version) (stored control.Version, added bool, full *plugins.Report, err error) {
+	g.steering.Lock()
+	defer g.steering.Unlock()
+	if full, err = g.noRoom(ctx, wasm); full != nil || err != nil {
+		return stored, false, full, err
+	}
+	stored, added, err = g.store.Plugins.Add(ctx, name, wasm, v)
+	return stored, added, nil, err
 }
 
 // DeletePlugin removes one version of a plugin, or all with digest "", unless a stream uses it.

@@ -103,7 +103,8 @@ func (h *Host) checkMemory(l *meter.Layout, r *Report) {
 	case l.Memories[0].Flags > 1:
 		r.note("memory", codeLimit, "its memory is shared or 64-bit: it must be a plain 32-bit memory")
 	case l.Memories[0].Min > limit:
-		r.note("memory", codeLimit, fmt.Sprintf("starts with %d pages of memory, more than the limit of %d", l.Memories[0].Min, limit))
+		r.note("memory", codeLimit, fmt.Sprintf("starts with %d pages of memory (%d KiB), more than the limit of %d (%d KiB): let it start with less, or raise plugins.memory",
+			l.Memories[0].Min, l.Memories[0].Min*pageSize>>10, limit, limit*pageSize>>10))
 	default:
 		r.note("memory", codeLimit)
 	}

@@ -85,6 +85,14 @@ func (r *Report) note(check, code string, faults ...string) bool {
 	return len(faults) == 0
 }
 
+// Refused is the report on a module that is refused before it is looked at, because it fails a check of the caller's own: it
+// asks for more than there is.
+func Refused(wasm []byte, check, detail string) *Report {
+	r := reportOn(wasm)
+	r.note(check, codeLimit, detail)
+	return r
+}
+
 // noteSignature adds the check of a signature where there is one to make, and reports whether it passed.
 func (r *Report) noteSignature(t *Trust, wasm, signature []byte) bool {
 	said, err := t.Verify(wasm, signature)

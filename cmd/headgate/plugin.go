@@ -16,7 +16,7 @@ func newPluginCommand() *cobra.Command {
 	cmd.AddCommand(
 		newPluginInitCommand(),
 		newPluginBuildCommand(),
-		newPluginTestCommand(),
+		newPluginTestCommand(at),
 		newPluginBenchCommand(),
 		newPluginPushCommand(at),
 		newPluginListCommand(at),

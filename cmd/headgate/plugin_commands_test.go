@@ -165,3 +165,18 @@ func TestPluginLogs(t *testing.T) {
 		t.Errorf("%q", r.out)
 	}
 }
+
+func TestPluginTestOnTheGateway(t *testing.T) {
+	s := scripted(t, reply{status: 200, body: `{"plugin":"p","digest":"sha256:00","ns_per_event":100,"events":[{"verdict":"kept","key":"a"},{"verdict":"rejected","key":null,"code":"plugin_rejected","reason":7,"detail":"no"}]}`})
+	file := temporary(t, "e.ndjson", "{\"u\":\"a\"}\n{\"u\":1}\n")
+	expect := temporary(t, "x", `{"verdict":"kept","key":"a"}`+"\n"+`{"verdict":"rejected","reason":7}`+"\n")
+	r := command(t, "", "plugin", "test", "--uploaded", "p", "--digest", "00000000", "--config", `{"a":1}`, "--events", file, "--expect", expect).expect(t, 0)
+	if r.out != "1\tkept\tkey \"a\"\n2\trejected\tplugin_rejected: no\n2 events: 1 kept, 0 filtered, 1 rejected; 100 ns an event\nall as "+expect+" expects\n" {
+		t.Errorf("%q", r.out)
+	}
+	if q := s.requests[0]; q.method != "POST" || q.path != "/v1/plugins/p/test?config=%7B%22a%22%3A1%7D&digest=00000000" || q.body != "{\"u\":\"a\"}\n{\"u\":1}\n" {
+		t.Errorf("%+v", q)
+	}
+	command(t, "", "plugin", "test", "--uploaded", "p", "--events", file, "--expect", temporary(t, "x", "{\"verdict\":\"filtered\"}\n")).expect(t, exitFailed, "event 1: expected")
+	command(t, "", "plugin", "test", "--uploaded", "p").expect(t, exitUsage, "give --events FILE")
+}

@@ -109,13 +109,7 @@ func (t *trial) run(ctx context.Context, source batches) error {
 	if counted >= enoughEvents {
 		t.total.Cost = float64(spent.Nanoseconds() / int64(counted))
 	}
-	if err := t.summary(); err != nil {
-		return err
-	}
-	if t.total.Failed > 0 {
-		return fmt.Errorf("the plugin failed on %d of %d events", t.total.Failed, t.total.Events)
-	}
-	return t.finish()
+	return t.end()
 }
 
 // finish says whether all was as expected.

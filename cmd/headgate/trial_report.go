@@ -33,8 +33,8 @@ func (t *trial) print(b *batch, eb *event.Batch) error {
 	}
 	for i := range eb.Events {
 		e := &eb.Events[i]
-		t.count(e.Verdict, faults[i].Code)
 		line := trialEvent{Event: b.first + i, Outcome: plugins.OutcomeOf(e, b.event(i), faults[i]), Detail: faults[i].Detail}
+		t.count(line)
 		if err := t.printEvent(line); err != nil {
 			return err
 		}
@@ -57,17 +57,17 @@ func (t *trial) compare(line trialEvent) error {
 	return err
 }
 
-func (t *trial) count(v event.Verdict, code event.Code) {
+func (t *trial) count(line trialEvent) {
 	t.total.Events++
-	switch v {
-	case event.Keep:
+	switch line.Verdict {
+	case "kept":
 		t.total.Kept++
-	case event.Filtered:
+	case "filtered":
 		t.total.Filtered++
 	default:
 		t.total.Rejected++
 	}
-	if code == event.PluginFailed {
+	if line.Code == event.PluginFailed {
 		t.total.Failed++
 	}
 }

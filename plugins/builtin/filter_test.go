@@ -236,7 +236,7 @@ func TestFiltersThatAreRefused(t *testing.T) {
 		`{"drop":{"json":"/a","in":[1,null]}}`:                                              "0.drop.in: value 1 wants text",
 		`{"drop":{"json":"/a","in":[]}}`:                                                    "0.drop.in: an empty list",
 		`{"drop":{"json":"/a","matches":"("}}`:                                              "0.drop.matches: no regular expression (RE2): missing closing )",
-		`{"drop":{"json":"/a","matches":"(ab){600}"}}`:                                    "0.drop.matches: the regular expression repeats too much",
+		`{"drop":{"json":"/a","matches":"(ab){600}"}}`:                                      "0.drop.matches: the regular expression repeats too much",
 		`{"drop":{"json":"/a","matches":"` + strings.Repeat("a", 1001) + `"}}`:              "the limit is 1000",
 		`{"drop":{"json":"/a","in":[` + strings.Repeat("1,", mostListed) + `1]}}`:           "0.drop.in: 1001 values",
 		`{"drop":{"any":[` + many + `]}}`:                                                   "more than 256 conditions",
