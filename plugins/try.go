@@ -29,7 +29,7 @@ type TriedEvent struct {
 // Try runs a step over events, on one instance of its own, in no metric and with nothing stored. The error is an
 // *event.Problem when the plugin does not start with the configuration, or ctx ended.
 func (h *Host) Try(ctx context.Context, st Step, syntax event.Syntax, events [][]byte) (*Tried, error) {
-	st.apart, st.OnError = true, Policy{Action: Reject} // so that each failure is named
+	st.apart, st.Stage, st.OnError = true, Active, Policy{Action: Reject} // so that each failure is named
 	chain, err := h.NewChain(ctx, []Step{st}, Rules{})
 	if err != nil {
 		return nil, err
@@ -49,13 +49,13 @@ func (h *Host) Try(ctx context.Context, st Step, syntax event.Syntax, events [][
 	if err := chain.Process(ctx, b); err != nil {
 		return nil, errors.Join(err, chain.Retire())
 	}
-	t := tried(b)
-	bill := chain.steps[0].bill
+	t := triedOf(b)
+	bill := chain.places[0].active.bill
 	t.Cost, t.Memory = float64(bill.nanoseconds.Load())/float64(max(seen, 1)), bill.memory.Load()
 	return t, chain.Retire()
 }
 
-func tried(b *event.Batch) *Tried {
+func triedOf(b *event.Batch) *Tried {
 	t := &Tried{Events: make([]TriedEvent, len(b.Events))}
 	faults := map[int]event.Error{}
 	for _, e := range b.Errors {
