@@ -42,6 +42,15 @@ type Batch struct {
 	Replay bool  // letters that are taken again: their ids are not looked up
 	Lines  bool  // no event contains a newline: it was framed by them
 
+	// Session and First name the events that bring no id: those of a session are numbered, from First. Empty: there is none.
+	Session string
+	First   uint64
+
+	// Reached, when it is set, is called by Accept, perhaps on another goroutine and always before it returns: with Accepted
+	// once all events are in the lanes, so that what is accepted then comes behind them; with Durable where Delivered was
+	// asked for.
+	Reached func(Level)
+
 	Key    []byte // key for events that got none (Headgate-Key); meaningful when HasKey
 	HasKey bool
 	Common []byte // the key that events share which have none of their own, a view of the request; nil for none
@@ -105,6 +114,13 @@ func (b *Batch) Counts() (c Counts) {
 		}
 	}
 	return c
+}
+
+// Reach calls Reached.
+func (b *Batch) Reach(l Level) {
+	if b.Reached != nil {
+		b.Reached(l)
+	}
 }
 
 // Letter says why an event goes to the dead letter.

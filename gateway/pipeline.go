@@ -7,6 +7,7 @@ import (
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/internal/failpoint"
 	"github.com/headgate-io/headgate/plugins"
+	"github.com/headgate-io/headgate/plugins/builtin"
 )
 
 // Accept is the way of a batch through the product, and the one place where its stages meet.
@@ -49,7 +50,11 @@ func (s *stream) carry(ctx context.Context, b *event.Batch, p *passage) (lost bo
 		return true, err
 	}
 	failpoint.Pass(failpoint.Enqueued)
+	b.Reach(event.Accepted)
 	unburied := s.deadLetter.bury(ctx, b)
+	if b.Reached != nil && b.Ack > event.Durable && p.wait(ctx, event.Durable) == nil {
+		b.Reach(event.Durable)
+	}
 	if err := p.wait(ctx, b.Ack); err != nil {
 		return unburied != nil, err
 	}
@@ -73,6 +78,9 @@ func strictRefusal() *event.Problem {
 func (s *stream) transform(ctx context.Context, b *event.Batch) error {
 	def := s.current.Load()
 	def.id.Fill(b)
+	if b.Session != "" && !def.config.ID.None {
+		builtin.Number(b)
+	}
 	b.Named = b.Named && !b.Replay
 	b.Trace("id")
 	chain, err := s.acquireChain()

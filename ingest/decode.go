@@ -55,7 +55,7 @@ func (d *decoder) begin(f framing) *event.Problem {
 		}
 	}
 	switch f {
-	case oneJSON, batched, lines, textLines, prefixed:
+	case oneJSON, batched, lines, textLines, prefixed, prefixedJSON:
 		return d.batch.Room(min(1+n/sparse, firstRoom, d.limits.Events))
 	}
 	return d.batch.Room(1)
@@ -100,7 +100,7 @@ func (d *decoder) divide(p *plan) *event.Problem {
 	case lines, textLines:
 		b.Lines = true
 		return d.lines(p.framing)
-	case prefixed:
+	case prefixed, prefixedJSON:
 		return d.prefixed()
 	}
 	if len(b.Body) == 0 {

@@ -17,7 +17,8 @@ const (
 	oneJSON                  // one JSON value, or an array of events
 	lines                    // NDJSON
 	textLines
-	prefixed // a varint length before each event
+	prefixed     // a varint length before each event
+	prefixedJSON // the same, each one JSON value: in sessions only
 
 	// CloudEvents; in binary mode the body is the data of one event, and checked as what its media type says.
 	structured
@@ -45,7 +46,7 @@ const acceptedTypes = "application/json, application/x-ndjson, application/jsonl
 
 func (f framing) syntax() event.Syntax {
 	switch f {
-	case oneJSON, lines, structured, batched, binaryJSON:
+	case oneJSON, lines, prefixedJSON, structured, batched, binaryJSON:
 		return event.JSON
 	case textLines, binaryText:
 		return event.Text

@@ -62,6 +62,8 @@ type Door struct {
 	shaking atomic.Int64 // handshakes in progress
 	windows atomic.Int64 // what windows have grown by
 	serving sync.WaitGroup
+	running atomic.Bool
+	ran     chan struct{} // closed when Run returns
 }
 
 // DefaultListen is where QUIC is spoken when nothing else is said.
@@ -94,7 +96,7 @@ func New(cfg Config, handlers map[string]Handler, limits Limits, log *slog.Logge
 	if cfg.Windows == 0 {
 		cfg.Windows = 128 << 20
 	}
-	return &Door{cfg: cfg, handlers: handlers, limits: limits, log: log}
+	return &Door{cfg: cfg, handlers: handlers, limits: limits, log: log, ran: make(chan struct{})}
 }
 
 // Listen opens the socket and returns its address. Connections wait until Run.
@@ -146,7 +148,8 @@ func (d *Door) settings() *quic.Config {
 
 // Run accepts connections until Close or until the socket fails, and returns when the last one is served.
 func (d *Door) Run() error {
-	defer d.serving.Wait()
+	d.running.Store(true)
+	defer func() { d.serving.Wait(); close(d.ran) }()
 	for {
 		conn, err := d.listener.Accept(context.Background())
 		if errors.Is(err, quic.ErrServerClosed) || errors.Is(err, quic.ErrTransportClosed) || errors.Is(err, net.ErrClosed) {
@@ -169,6 +172,17 @@ func (d *Door) Run() error {
 func (d *Door) Shut() {
 	if d.listener != nil {
 		d.listener.Close()
+	}
+}
+
+// Linger returns when every connection is over, or ctx.
+func (d *Door) Linger(ctx context.Context) {
+	if !d.running.Load() {
+		return
+	}
+	select {
+	case <-d.ran:
+	case <-ctx.Done():
 	}
 }
 

@@ -23,6 +23,8 @@ var allowed = map[string][]string{
 	"event":       {},
 	"sdk/wire":    {},
 	"sdk":         {},
+	"sdk/session": {},
+	"sdk/client":  {"sdk/session", "sdk/wire"},
 	"sdk/abi":     {},
 	"sdk/plugin":  {"sdk/abi"},
 	"sdk/consume": {"sdk/wire", "internal/compress"},
@@ -51,7 +53,7 @@ var allowed = map[string][]string{
 	"internal/window":    {"event"},
 	"internal/certs":     {"internal/plainfile", "internal/wholefile"},
 
-	"ingest":             append([]string{"internal/requestid", "internal/jsonscan", "internal/compress", "internal/window", "sdk/wire"}, shared...),
+	"ingest":             append([]string{"internal/requestid", "internal/jsonscan", "internal/compress", "internal/window", "sdk/session", "sdk/wire"}, shared...),
 	"ingest/cloudevents": {"event", "internal/jsonscan"},
 	"ingest/quicdoor":    {},
 	"plugins":            append([]string{"internal/jsonscan", "sdk/abi"}, shared...),
@@ -72,7 +74,7 @@ var allowed = map[string][]string{
 }
 
 // standardOnly may not import anything outside the standard library and this module.
-var standardOnly = []string{"event", "sdk/wire", "sdk/abi", "sdk/plugin", "examples/plugins", "ingest/cloudevents", "plugins/meter"}
+var standardOnly = []string{"event", "sdk/session", "sdk/wire", "sdk/abi", "sdk/plugin", "examples/plugins", "ingest/cloudevents", "plugins/meter"}
 
 type listed struct {
 	ImportPath string

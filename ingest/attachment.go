@@ -1,0 +1,232 @@
+package ingest
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/netip"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/ingest/quicdoor"
+	"github.com/headgate-io/headgate/sdk/session"
+)
+
+// attachment is a session on a stream of a connection.
+type attachment struct {
+	of     *sessions
+	str    *quic.Stream
+	in     *bufio.Reader
+	client []byte // address when the session was opened, as text; rates follow it or the token, wherever packets come from
+	addr   netip.Addr
+
+	target []byte       // what its batches would be posted to
+	fields []event.Attr // and with which header; the first is Content-Type
+	name   string
+	caller []byte
+	level  event.Level
+	limits Limits
+	p      *producer
+
+	next    uint64       // sequence that is expected; 0: any behind what is settled
+	last    uint64       // of what was taken on this stream
+	flights chan *flight // what was taken, in its order
+	done    chan struct{}
+
+	cut    bool // the outcome of something is lost, and what follows is not settled; of the goroutine that settles
+	behind bool // something has not come as far as the session's level; likewise
+
+	out  sync.Mutex // held while frames are written
+	mute bool       // the client takes no frames; guarded by out
+
+	mu     sync.Mutex    // guards the rest
+	ended  chan struct{} // closed when no more is to be read
+	why    *session.Error
+	away   bool  // because the gateway stops
+	window int64 // credit when nothing is in flight
+	credit int64 // bytes that the client may send; below 0 by the last frame at most
+	owed   int64 // bytes that are settled, and not granted again
+}
+
+const (
+	sessionIdle = 10 * time.Minute // without a frame, then a stream is ended
+	wholeCredit = 1 << 20          // bytes of a session in flight
+	leastCredit = 64 << 10         // while memory is scarce
+)
+
+// handle serves the sessions of one connection.
+func (s *sessions) handle(conn *quic.Conn) {
+	var all sync.WaitGroup
+	for {
+		str, err := conn.AcceptStream(s.accepting)
+		if err != nil {
+			break
+		}
+		all.Go(func() { s.serve(conn, str) })
+	}
+	all.Wait()
+	rest := time.NewTimer(settled) // in which the client reads what was written, and closes
+	defer rest.Stop()
+	select {
+	case <-conn.Context().Done():
+	case <-rest.C:
+		conn.CloseWithError(0, "")
+	}
+}
+
+// serve runs one session from HELLO to its end, whatever happens in it.
+func (s *sessions) serve(conn *quic.Conn, str *quic.Stream) {
+	a := &attachment{of: s, str: str, in: bufio.NewReader(str), flights: make(chan *flight, mostFlights), done: make(chan struct{}), ended: make(chan struct{})}
+	a.addr = quicdoor.Address(conn.RemoteAddr())
+	a.client = a.addr.AppendTo(nil)
+	defer func() {
+		str.CancelRead(0)
+		str.Close()
+	}()
+	defer func() {
+		if bug := recover(); bug != nil {
+			s.core.log.Error("panic in a session", "panic", fmt.Sprint(bug), "stack", string(debug.Stack()))
+			a.send((&session.Error{Retryable: true, Code: string(event.Internal), Detail: "an error of the gateway, named in its log"}).Append(nil))
+		}
+	}()
+	if no := a.hello(conn.Context()); no != nil {
+		a.send(no.Append(nil))
+		return
+	}
+	a.run()
+}
+
+// run takes frames until the client or the gateway ends the session, and says the outcome of all that was taken.
+func (a *attachment) run() {
+	s := a.of
+	s.mu.Lock()
+	s.open[a] = struct{}{}
+	s.mu.Unlock()
+	if s.accepting.Err() != nil {
+		a.leave()
+	}
+	var settling sync.WaitGroup
+	settling.Go(a.settle)
+	defer func() { // also in a panic: what was taken gets its outcome
+		close(a.flights)
+		settling.Wait()
+		s.mu.Lock()
+		delete(s.open, a)
+		s.mu.Unlock()
+		s.detach(a.p)
+		close(a.done)
+		a.farewell()
+	}()
+	no := a.read()
+	if a.leaving() {
+		a.send((&session.GoAway{Last: max(a.last, a.settledNow())}).Append(nil))
+		return
+	}
+	if no != nil {
+		a.end(no)
+	}
+}
+
+func (a *attachment) settledNow() uint64 {
+	a.of.mu.Lock()
+	defer a.of.mu.Unlock()
+	return a.p.settled
+}
+
+// farewell says why the session ends on this stream.
+func (a *attachment) farewell() {
+	a.mu.Lock()
+	why := a.why
+	a.mu.Unlock()
+	if why != nil {
+		a.send(why.Append(nil))
+		return
+	}
+	a.send((&session.Fin{}).Append(nil))
+}
+
+// end has no more frames read, and why said when the outcome of those before is.
+func (a *attachment) end(why *session.Error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.why == nil {
+		a.why = why
+	}
+	a.close()
+}
+
+// leave has no more frames read, because the gateway stops.
+func (a *attachment) leave() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.away = true
+	a.close()
+}
+
+// close wakes who reads or holds a frame; a.mu is held.
+func (a *attachment) close() {
+	select {
+	case <-a.ended:
+	default:
+		close(a.ended)
+		a.str.SetReadDeadline(time.Unix(1, 0))
+	}
+}
+
+func (a *attachment) leaving() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.away
+}
+
+// until sets when the next read has to be over.
+func (a *attachment) until(t time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	select {
+	case <-a.ended:
+	default:
+		a.str.SetReadDeadline(t)
+	}
+}
+
+// send writes frames. A client that does not take them ends the session: it has it gone on with elsewhere.
+func (a *attachment) send(frames []byte) {
+	a.out.Lock()
+	defer a.out.Unlock()
+	if a.mute || len(frames) == 0 {
+		return
+	}
+	a.str.SetWriteDeadline(time.Now().Add(writeTimeout + time.Duration(len(frames))*time.Second/slowest))
+	if _, err := a.str.Write(frames); err != nil {
+		a.mute = true
+		a.str.CancelWrite(0)
+		a.end(nil)
+	}
+}
+
+// shutdown says GOAWAY on every stream and returns when the outcome of all that was taken is said, or when ctx ends.
+func (s *sessions) shutdown(ctx context.Context) error {
+	s.stop()
+	s.mu.Lock()
+	var all []*attachment
+	for a := range s.open {
+		all = append(all, a)
+	}
+	s.mu.Unlock()
+	for _, a := range all {
+		a.leave()
+	}
+	for _, a := range all {
+		select {
+		case <-a.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}

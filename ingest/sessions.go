@@ -1,0 +1,245 @@
+package ingest
+
+import (
+	"container/list"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/sdk/session"
+)
+
+// SessionLog keeps what is remembered of sessions over a restart.
+type SessionLog interface {
+	// Append adds a record, which it copies.
+	Append(record []byte)
+	// Flush returns when what was appended survives the end of the process.
+	Flush()
+}
+
+// sessions are the producers that send over headgate/1, of all connections, those that have gone included.
+type sessions struct {
+	core *core
+	ctx  context.Context // in which batches are accepted
+	wait time.Duration   // for the next byte of a frame
+
+	accepting context.Context // ends when no further streams are taken
+	stop      context.CancelFunc
+
+	mu   sync.Mutex // guards the rest, and what producers hold
+	all  map[sessionKey]*producer
+	old  *list.List // of *producer, the one that was used last in front
+	log  SessionLog // nil: nothing is kept
+	open map[*attachment]struct{}
+}
+
+// mostSessions are remembered; of more, the one that was not used for longest is forgotten.
+const mostSessions = 10_000
+
+// sessionKey is who a session belongs to, and what it is called there.
+type sessionKey struct{ caller, stream, name string }
+
+// producer is a session: what is known of it whatever stream it is on.
+type producer struct {
+	key      sessionKey
+	place    *list.Element
+	attached *attachment // nil: it is on no stream now
+	settled  uint64      // every event up to it has its outcome
+	kept     []outcome   // the last ones, for a client that did not hear them
+	bytes    int         // in kept
+}
+
+// outcome is what is said of an EVENTS frame.
+type outcome struct {
+	last   uint64 // sequence of its last event
+	frames []byte // REJECT and RESULT
+}
+
+// A client misses the outcomes of what it has in flight at most, which is mostFlights frames. Rejected events are named
+// again only as long as that takes little.
+const (
+	mostFlights = 64
+	mostKeptOf  = 8 << 10  // bytes of one outcome, else the RESULT alone
+	mostKeptAll = 32 << 10 // bytes of a session
+)
+
+func newSessions(ctx context.Context, c *core, wait time.Duration) *sessions {
+	s := &sessions{core: c, ctx: ctx, wait: wait, all: map[sessionKey]*producer{}, old: list.New(), open: map[*attachment]struct{}{}}
+	s.accepting, s.stop = context.WithCancel(ctx)
+	return s
+}
+
+// producer returns that of a key, made when there is none; s.mu is held.
+func (s *sessions) producer(key sessionKey) *producer {
+	p := s.all[key]
+	if p != nil {
+		s.old.MoveToFront(p.place)
+		return p
+	}
+	p = &producer{key: key}
+	p.place = s.old.PushFront(p)
+	s.all[key] = p
+	for e := s.old.Back(); e != nil && len(s.all) > mostSessions; {
+		before := e.Prev()
+		if other := e.Value.(*producer); other.attached == nil && other != p {
+			s.old.Remove(e)
+			delete(s.all, other.key)
+		}
+		e = before
+	}
+	return p
+}
+
+// attach puts a session on a stream. One that it is on already is ended first, and what was taken from there is waited
+// for, so that everything up to settled has its outcome, and nothing behind it is here.
+func (s *sessions) attach(ctx context.Context, key sessionKey, a *attachment) (*producer, error) {
+	for {
+		s.mu.Lock()
+		p := s.producer(key)
+		before := p.attached
+		if before == nil {
+			p.attached = a
+			s.mu.Unlock()
+			return p, nil
+		}
+		s.mu.Unlock()
+		before.end(&session.Error{Code: session.SessionTaken, Detail: "another stream has gone on with this session"})
+		select {
+		case <-before.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (s *sessions) detach(p *producer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.attached = nil
+}
+
+// settle notes the outcome of what comes next in a session, and has it kept where it is durable.
+func (s *sessions) settle(p *producer, o outcome, durable bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.settle(o)
+	if s.log != nil && durable {
+		s.log.Append(p.record(o))
+	}
+}
+
+func (p *producer) settle(o outcome) {
+	p.settled = max(p.settled, o.last)
+	p.kept = append(p.kept, o)
+	p.bytes += len(o.frames)
+	for len(p.kept) > mostFlights || p.bytes > mostKeptAll && len(p.kept) > 1 {
+		p.bytes -= len(p.kept[0].frames)
+		p.kept[0].frames = nil
+		p.kept = p.kept[1:]
+	}
+}
+
+// missed appends the outcomes behind a sequence.
+func (s *sessions) missed(dst []byte, p *producer, acked uint64) ([]byte, uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range p.kept {
+		if o.last > acked {
+			dst = append(dst, o.frames...)
+		}
+	}
+	return dst, p.settled
+}
+
+// record is what is kept of an outcome.
+func (p *producer) record(o outcome) []byte {
+	var dst []byte
+	for _, text := range []string{p.key.caller, p.key.stream, p.key.name} {
+		dst = append(binary.AppendUvarint(dst, uint64(len(text))), text...)
+	}
+	return append(binary.AppendUvarint(dst, o.last), o.frames...)
+}
+
+// Restore takes over a record of an earlier process.
+func (s *sessions) Restore(record []byte) {
+	var texts [3]string
+	for i := range texts {
+		n, size := binary.Uvarint(record)
+		if size <= 0 || n > uint64(len(record)-size) {
+			return // not ours: the session is forgotten, as if it were old
+		}
+		texts[i], record = string(record[size:][:n]), record[size+int(n):]
+	}
+	last, size := binary.Uvarint(record)
+	if size <= 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.producer(sessionKey{texts[0], texts[1], texts[2]})
+	if last > p.settled {
+		p.settle(outcome{last, append([]byte(nil), record[size:]...)})
+	}
+}
+
+// Keep has everything from now on kept in a log.
+func (s *sessions) Keep(log SessionLog) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log = log
+}
+
+// Snapshot emits all that is remembered, what was not used for longest first.
+func (s *sessions) Snapshot(emit func(record []byte) error) error {
+	s.mu.Lock()
+	var all [][]byte
+	for e := s.old.Back(); e != nil; e = e.Prev() {
+		p := e.Value.(*producer)
+		for _, o := range p.kept {
+			all = append(all, p.record(o))
+		}
+	}
+	s.mu.Unlock()
+	for _, record := range all {
+		if err := emit(record); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *sessions) flush() {
+	s.mu.Lock()
+	log := s.log
+	s.mu.Unlock()
+	if log != nil {
+		log.Flush()
+	}
+}
+
+// watch exports how many sessions there are.
+func (s *sessions) watch(reg prometheus.Registerer) error {
+	gauge := func(name, help string, of func() int) error {
+		return reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return float64(of())
+		}))
+	}
+	err := errors.Join(
+		gauge("headgate_quic_sessions", "Sessions of producers over headgate/1 that are on a stream.", func() int { return len(s.open) }),
+		gauge("headgate_quic_sessions_remembered", "Sessions that can be gone on with, those on a stream included.", func() int { return len(s.all) }))
+	if err != nil {
+		return fmt.Errorf("register metrics of sessions: %w", err)
+	}
+	return nil
+}
+
+// The levels are the same numbers on both sides.
+var _ = [1]struct{}{}[event.Level(session.Delivered)-event.Delivered]
