@@ -76,7 +76,7 @@ func (h *h3) shutdown(ctx context.Context) error {
 		defer close(done)
 		tick := time.NewTicker(settled)
 		defer tick.Stop()
-		for n := 1; n > 0; {
+		for n := h.count(); n > 0; {
 			select {
 			case <-tick.C:
 			case <-ctx.Done():
@@ -88,6 +88,12 @@ func (h *h3) shutdown(ctx context.Context) error {
 	err := h.server.Shutdown(ctx)
 	<-done
 	return err
+}
+
+func (h *h3) count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.conns)
 }
 
 // leave closes what is idle and returns how many connections are left.

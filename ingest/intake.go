@@ -245,6 +245,7 @@ func (a *arrival) decode() *event.Problem {
 		a.inflated = true
 	}
 	b := &w.batch
+	b.Body, b.Headers = nil, nil // of the attempt before: they are not its own
 	b.Reset()
 	b.Body, p.account = w.body.bytes(), &w.account
 	no := decode(b, p)
