@@ -59,6 +59,7 @@ type Gateway struct {
 	ingest *ingest.Server
 	admin  *admin.Server
 	keyLog *journal.Journal // of the answers by idempotency key
+	talks  *journal.Journal // of the sessions over QUIC; nil without
 	certs  *certs.Keeper    // nil: there is no listener with TLS
 	addresses
 
@@ -142,6 +143,8 @@ func (g *Gateway) Run(ctx context.Context) error {
 
 	stopKeyLog := runJournal(g.keyLog)
 	defer stopKeyLog()
+	stopTalks := runJournal(g.talks)
+	defer stopTalks()
 	keepers.Go(func() {
 		if err := g.folder.watch(keeping, g.spools); err != nil {
 			g.stopping.Store(true)

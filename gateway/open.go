@@ -78,6 +78,9 @@ func (g *Gateway) newParts() (err error) {
 	if err != nil {
 		return err
 	}
+	if sessions := g.ingest.Sessions(); sessions != nil {
+		g.talks = g.remember(sessions, g.folder.windowFolder("sessions"))
+	}
 	g.admin, err = admin.New(admin.Config{Listen: g.cfg.Admin.Listen, Hosts: g.cfg.Admin.Hosts, Build: g.deps.Build},
 		admin.Deps{Health: g, Streams: g, Routing: g, Chains: g, Plugins: g, Logs: g, Trials: g, Events: g, Purger: g, Watcher: g, Letters: g, Metrics: g.metrics, Auth: g.stewards(), Log: g.log})
 	return err

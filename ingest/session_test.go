@@ -631,7 +631,7 @@ func TestSessionsAreKept(t *testing.T) {
 	log := &memoryLog{}
 	synctest.Test(t, func(t *testing.T) {
 		g := serveSessions(t, &fakeStream{})
-		g.raw.Keep(log)
+		g.raw.Keep(log, true, time.Now())
 		c := g.dial()
 		c.welcome(hello("a"))
 		c.events(1, "1", "{").events(3, "3")
@@ -647,9 +647,9 @@ func TestSessionsAreKept(t *testing.T) {
 		g := serveSessions(t, &fakeStream{})
 		defer g.end()
 		for _, r := range log.records {
-			g.raw.Restore(r)
+			g.raw.Restore(r, time.Now())
 		}
-		g.raw.Restore([]byte("\xff\xff")) // damage is no session
+		g.raw.Restore([]byte("\xff\xff"), time.Now()) // damage is no session
 		if err := g.raw.Snapshot(func(r []byte) error { again.Append(r); return nil }); err != nil {
 			t.Fatal(err)
 		}

@@ -12,15 +12,24 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/internal/window"
 	"github.com/headgate-io/headgate/sdk/session"
 )
 
-// SessionLog keeps what is remembered of sessions over a restart.
-type SessionLog interface {
-	// Append adds a record, which it copies.
-	Append(record []byte)
-	// Flush returns when what was appended survives the end of the process.
-	Flush()
+// Memory is what outlives the process. Restore takes over the records of an earlier one, then Keep has everything from
+// then on kept in a log, and Snapshot says all that there is.
+type Memory interface {
+	Restore(record []byte, now time.Time)
+	Keep(log window.Log, whole bool, now time.Time)
+	Snapshot(emit func(record []byte) error) error
+}
+
+// Sessions is the memory of the sessions of producers; nil where QUIC is not spoken.
+func (s *Server) Sessions() Memory {
+	if s.quic == nil {
+		return nil
+	}
+	return s.quic.raw
 }
 
 // sessions are the producers that send over headgate/1, of all connections, those that have gone included.
@@ -35,7 +44,7 @@ type sessions struct {
 	mu   sync.Mutex // guards the rest, and what producers hold
 	all  map[sessionKey]*producer
 	old  *list.List // of *producer, the one that was used last in front
-	log  SessionLog // nil: nothing is kept
+	log  window.Log // nil: nothing is kept
 	open map[*attachment]struct{}
 }
 
@@ -166,13 +175,13 @@ func (p *producer) record(o outcome) []byte {
 	return append(binary.AppendUvarint(dst, o.last), o.frames...)
 }
 
-// Restore takes over a record of an earlier process.
-func (s *sessions) Restore(record []byte) {
+// Restore implements Memory. A record that is none is a session that is forgotten, as if it were old.
+func (s *sessions) Restore(record []byte, _ time.Time) {
 	var texts [3]string
 	for i := range texts {
 		n, size := binary.Uvarint(record)
 		if size <= 0 || n > uint64(len(record)-size) {
-			return // not ours: the session is forgotten, as if it were old
+			return
 		}
 		texts[i], record = string(record[size:][:n]), record[size+int(n):]
 	}
@@ -188,14 +197,14 @@ func (s *sessions) Restore(record []byte) {
 	}
 }
 
-// Keep has everything from now on kept in a log.
-func (s *sessions) Keep(log SessionLog) {
+// Keep implements Memory.
+func (s *sessions) Keep(log window.Log, _ bool, _ time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.log = log
 }
 
-// Snapshot emits all that is remembered, what was not used for longest first.
+// Snapshot implements Memory: what was not used for longest comes first.
 func (s *sessions) Snapshot(emit func(record []byte) error) error {
 	s.mu.Lock()
 	var all [][]byte
