@@ -104,8 +104,10 @@ func (s *Server) steerLetters(w http.ResponseWriter, r *http.Request) error {
 	defer context.AfterFunc(s.stopping, cancel)()
 	stream := r.PathValue("stream")
 	f := newFeed(w, Query{Stream: stream, Follow: true}, s.cfg.RowBytes, 0)
+	// To find the letters may take longer than a request usually may.
+	_ = f.control.SetReadDeadline(time.Time{})
+	_ = f.control.SetWriteDeadline(time.Time{})
 	if given.Action == "purge" {
-		_ = f.control.SetWriteDeadline(time.Time{})
 		sums, err := s.deps.Letters.Discard(ctx, stream, order)
 		return s.lastReport(f, r, letterReport{Action: given.Action, DryRun: order.DryRun, Sums: sums}, err)
 	}
