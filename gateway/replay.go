@@ -55,7 +55,7 @@ func (g *Gateway) Replay(ctx context.Context, stream string, o admin.LetterOrder
 	if !o.DryRun && r.sums.Selected > 0 {
 		g.countReplayed(stream, &r.sums)
 		g.log.Info("letters replayed", "stream", stream, "selected", r.sums.Selected, "replayed", r.sums.Replayed,
-			"filtered", r.sums.Filtered, "failed", r.sums.Failed, "left", r.sums.Left, "error", err)
+			"filtered", r.sums.Filtered, "failed", r.sums.Failed, "left", r.sums.Left, "cut_off", err != nil)
 	}
 	return r.sums, err
 }

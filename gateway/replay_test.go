@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/headgate-io/headgate/admin"
@@ -241,5 +242,45 @@ func TestSettledLettersGo(t *testing.T) {
 	}
 	if status, body := in.call("GET", fmt.Sprintf("http://%s/v1/deadletter/web?settled=true", in.addresses.admin), "", ""); status != 200 || !strings.Contains(body, `"settled":true`) {
 		t.Errorf("%d %s", status, body)
+	}
+}
+
+// A stop ends a replay behind the batch on its way: what was replayed is noted, and the rest is open at the next start.
+func TestAStopEndsAReplay(t *testing.T) {
+	cfg := zero(t)
+	cfg.Streams = map[string]StreamConfig{"web": {Partitions: PartitionsConfig{4}}}
+	in := start(t, cfg)
+	in.scriptedPlugin("web", "scripted")
+	var body strings.Builder
+	const letters = 1000
+	for i := range letters {
+		fmt.Fprintf(&body, "t%d\n", i)
+	}
+	in.send("web/events", "text/plain", body.String())
+	if _, err := in.Deactivate(t.Context(), "web", "scripted"); err != nil {
+		t.Fatal(err)
+	}
+	begun, ended := make(chan struct{}), make(chan admin.ReplaySums)
+	go func() {
+		once := sync.OnceFunc(func() { close(begun) })
+		tell := func(admin.ReplaySums) error { once(); return nil }
+		got, err := in.Replay(t.Context(), "web", admin.LetterOrder{Rate: batchLetters}, tell) // a batch a second: it does not come to its end
+		if err == nil {
+			t.Error("it ended as if nothing had happened")
+		}
+		ended <- got
+	}()
+	<-begun
+	go in.stop()
+	first := <-ended
+	in.end()
+	if first.Replayed == 0 || first.Replayed == letters || first.Left != letters-first.Replayed {
+		t.Errorf("%+v", first)
+	}
+	in = start(t, cfg)
+	defer in.end()
+	in.wantOrder(`{"action":"replay","all":true,"rate":100000}`, sums(int(first.Left), int(first.Left), 0, 0, 0))
+	if rows := in.rows("web"); len(rows) != letters {
+		t.Errorf("%d events of %d letters", len(rows), letters)
 	}
 }
