@@ -21,10 +21,11 @@ type lane struct {
 	sender  chan struct{}           // wakes the sender: capacity 1
 	trouble atomic.Pointer[trouble] // nil unless the backend's last answer was a failure
 
-	next      uint64   // number of the next event to be sealed, 0 before Resume; the sealer's
-	highest   uint64   // number of the last event that the spool knew at the start
-	confirmed uint64   // number up to which an earlier process was done, also in the middle of a frame
-	boundary  uint64   // where the run ended that an earlier process sent last: it is sent again under the same id
+	next      uint64 // number of the next event to be sealed, 0 before Resume; the sealer's
+	highest   uint64 // number of the last event that the spool knew at the start
+	confirmed uint64 // number up to which an earlier process was done, also in the middle of a frame
+	boundary  uint64 // where the run ended that an earlier process sent last: it is sent again under the same id
+	numbers   numbers
 	patience  patience // the sender's
 	halt      halt
 	missed    uint64    // number up to which what the backend lost was counted, likewise
@@ -59,7 +60,7 @@ type lane struct {
 func newLane(f *Forwarder, partition int32) *lane {
 	return &lane{
 		f: f, partition: partition, sealer: make(chan struct{}, 1), sender: make(chan struct{}, 1), timer: time.NewTimer(math.MaxInt64),
-		quit: make(chan struct{}), numbered: make(chan struct{}),
+		quit: make(chan struct{}), numbered: make(chan struct{}), numbers: numbers{met: make(chan struct{})},
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 // inherit takes over what the spool has of the lane at the start.
 func (l *lane) inherit(b spool.Backlog) {
 	l.highest, l.boundary, l.confirmed = b.Highest, b.Sent, b.Confirmed
+	l.numbers.bound = b.Bound
 	l.counts.accepted += b.Lost
 	l.counts.lost += b.Lost
 	if b.Frames == 0 {

@@ -9,7 +9,7 @@ import (
 
 // sealAll is the lane's sealer: it seals frame after frame until the lane is closed and has no more, or ctx ends.
 func (l *lane) sealAll(ctx context.Context) {
-	if s := l.spilledNow(); (s.some() || l.confirmed > 0) && l.number(ctx) != nil { // before the first Send, as the backend wants it
+	if l.introduce(ctx) != nil {
 		return
 	}
 	close(l.numbered)
@@ -65,6 +65,9 @@ func (l *lane) sealNext(ctx context.Context) error {
 	if err := l.number(ctx); err != nil {
 		return err
 	}
+	if err := l.reserve(ctx); err != nil {
+		return err
+	}
 	select {
 	case p := <-l.f.presses.idle:
 		l.seal(p, l.nextFrame())
@@ -83,29 +86,6 @@ func (l *lane) nextFrame() *frame {
 		l.cut()
 	}
 	return l.queue[l.sealed]
-}
-
-// number finds out, once, where the lane's numbering goes on.
-func (l *lane) number(ctx context.Context) error {
-	if l.next != 0 {
-		return nil
-	}
-	var last uint64
-	err := l.retry(ctx, "resume", l.limited(func(ctx context.Context) (err error) {
-		last, err = l.f.backend.Resume(ctx, l.partition)
-		return err
-	}))
-	if err == nil && l.f.check != nil && l.confirmed > 0 { // a backend that cannot be asked says no more than where to go on
-		err = l.compareWith(ctx, l.confirmed)
-	}
-	if err != nil {
-		return err
-	}
-	l.next = max(last, l.highest) + 1
-	l.mu.Lock()
-	l.resumed = true
-	l.mu.Unlock()
-	return nil
 }
 
 // seal encodes and compresses a frame of the queue, outside the lane's lock: nobody else uses it until it counts

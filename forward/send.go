@@ -19,6 +19,9 @@ func (l *lane) sendAll(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
+	if l.meet(ctx) != nil {
+		return
+	}
 	rest := time.NewTimer(time.Hour)
 	defer rest.Stop()
 	for ctx.Err() == nil {

@@ -52,6 +52,7 @@ type delivery struct {
 	close  func()
 	check  func(ctx context.Context, partition int32, confirmed uint64) error // nil: it cannot be asked what it has
 	maxRun int                                                                // bytes of the largest run
+	away   bool                                                               // it is another process, which alone knows where lanes ended
 	bus    *bus                                                               // where it can be read back and purged; nil: nowhere
 }
 

@@ -186,5 +186,5 @@ func (b *bus) open(ctx context.Context, name, gateway string, partitions int, lo
 		return delivery{}, fmt.Errorf("backend %s (%s): %w", b.name, b.where, err)
 	}
 	state := func() error { return errors.Join(b.err(), to.Err()) }
-	return delivery{Backend: to, Err: state, close: func() {}, check: to.Check, maxRun: to.MaxRun(), bus: b}, nil
+	return delivery{Backend: to, Err: state, close: func() {}, check: to.Check, maxRun: to.MaxRun(), away: b.name != LocalBackend, bus: b}, nil
 }

@@ -60,6 +60,9 @@ func (g *Gateway) newForwarder(s *stream, cfg *StreamConfig, partitions int) (*f
 	if s.spool != nil {
 		deps.Spool, deps.Backlog, deps.Room = s.spool, s.spool.Backlog, s.spool.Room
 		deps.Again, deps.Check = s.spool.Again, s.delivery.check
+		if s.delivery.away { // the others say where lanes ended whenever they are asked
+			deps.Reserve = s.spool.Reserve
+		}
 	}
 	frameBytes := int(cfg.Frame.Bytes)
 	return forward.New(forward.Config{

@@ -36,6 +36,9 @@ func (s *Spool) recover() error {
 	if s.cursor, err = openCursor(s.files, cursorSize, cursorThere); err != nil {
 		s.log.Warn("the cursor of the spool can't be used: the backend gets frames again", "error", err)
 	}
+	if s.numbers, err = openNumbers(s.files); err != nil {
+		s.log.Warn("the file of numbers can't be read: new events wait for the backend, if it is away", "error", err)
+	}
 	for p := range s.lanes {
 		hint := &s.cursor.lanes[p]
 		s.lanes[p].settle(s, hint.confirmed, hint.written)

@@ -42,11 +42,12 @@ const (
 
 // Spool keeps the frames of one stream. Its methods may be called concurrently.
 type Spool struct {
-	cfg    Config
-	files  Files
-	space  *Space
-	log    *slog.Logger
-	cursor *cursor
+	cfg     Config
+	files   Files
+	space   *Space
+	log     *slog.Logger
+	cursor  *cursor
+	numbers *numbers
 
 	work chan struct{} // wakes Run: capacity 1
 
@@ -107,6 +108,7 @@ type Backlog struct {
 	Confirmed   uint64 // number up to which everything is confirmed, maybe in the middle of the first frame
 	Highest     uint64 // number of the last event that is known, also of those confirmed
 	Lost        uint64 // events that were written and not confirmed, and are not there any more
+	Bound       uint64 // number up to which the partition may have gone; 0 for not known
 	Sent        uint64 // number of the last event of the run that was sent last; a hint, 0 for none
 }
 
@@ -269,6 +271,7 @@ func (s *Spool) Backlog(partition int32) (b Backlog) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := &s.lanes[partition]
+	b.Bound = s.numbers.bound(partition, max(l.confirmed, l.written, l.sent))
 	b.Highest, b.Sent, b.Confirmed, b.Lost = max(l.confirmed, l.written), l.sent, l.confirmed, l.missing
 	for i := range l.refs {
 		r := &l.refs[i]

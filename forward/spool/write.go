@@ -243,7 +243,7 @@ func (w *writer) end() error {
 	w.mu.Unlock()
 	w.current, w.ending = nil, true
 	w.tidy()
-	errs := []error{w.cursor.close()}
+	errs := []error{w.cursor.close(), w.numbers.close()}
 	if events > 0 {
 		errs = append(errs, fmt.Errorf("%d events could not be written to the spool", events))
 	}
