@@ -15,7 +15,7 @@ import (
 func (s *stores) damages() string {
 	lost := s.lost()
 	if len(lost) == 0 {
-		return ""
+		return s.note
 	}
 	var all []string
 	for _, stream := range slices.Sorted(maps.Keys(lost)) {

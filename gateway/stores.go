@@ -31,6 +31,7 @@ type stores struct {
 	events  *natsd.Server
 	control *controlStore
 	aside   string          // folder of what is damaged
+	note    string          // what an operator should know about how the events were opened
 	buses   map[string]*bus // by backend, the embedded one among them
 }
 
@@ -63,7 +64,7 @@ func (s *stores) openLocal(ctx context.Context, f *folder, cfg Config, log *slog
 	local.MaxBytes = settings.Bytes(maxBytes)
 	// The keeper holds the limits of all streams together below max_bytes. The server's own bound would only stop it from
 	// lowering them, stream by stream, once max_bytes is less than before.
-	s.events, err = natsd.Start(ctx, natsd.Config{
+	err = s.startEvents(ctx, f, natsd.Config{
 		Name: "headgate-" + f.id, Dir: f.file("jetstream"), MaxStore: math.MaxInt64 / 2, MaxPayload: maxPayload,
 		Aside: s.aside, Free: f.free, Need: f.reserve / 2,
 	}, log)

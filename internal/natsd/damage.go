@@ -91,6 +91,11 @@ func examineStore(dir, aside string, log *slog.Logger) error {
 	began, read := time.Now(), int64(0)
 	var damaged []Damage
 	for _, folder := range folders {
+		if aside != "" {
+			if err := mendMeta(filepath.Dir(folder), filepath.Join(dir, "definitions"), log); err != nil {
+				return err
+			}
+		}
 		s := &streamFiles{dir: dir, folder: folder, name: filepath.Base(filepath.Dir(folder)), aside: aside}
 		if err := s.examine(); err != nil {
 			return fmt.Errorf("examine %s: %w", folder, err)

@@ -34,6 +34,11 @@ func (d door) InProcessConn() (net.Conn, error) {
 // further ones for good, without an answer: it is stopped, and another one opens the folder as soon as the disk has room.
 func (s *Server) Run(ctx context.Context) {
 	pause := firstPause
+	known := &files{dir: s.cfg.Dir}
+	nc, err := s.Connect("watch")
+	if err != nil {
+		return // it is closed already
+	}
 	timer := time.NewTimer(watchEvery)
 	defer timer.Stop()
 	for {
@@ -45,6 +50,11 @@ func (s *Server) Run(ctx context.Context) {
 		wait := watchEvery
 		if why := s.sick(); why == "" {
 			pause = firstPause
+			if why := s.lostFiles(known, nc); why != "" {
+				s.log.Error("FILES OF THE STORE WERE REMOVED while it is in use: it is opened again, so that nothing more goes into them", "cause", why)
+				known = &files{dir: s.cfg.Dir}
+				s.heal(ctx, why)
+			}
 		} else if s.hasRoom(why) && !s.heal(ctx, why) {
 			wait, pause = pause, min(2*pause, longestPause)
 		}

@@ -1,0 +1,153 @@
+package natsd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// askTimeout is what a running server has to say whether it believes in messages.
+const askTimeout = 2 * time.Second
+
+// files knows the message blocks of each stream, and the sequence that each begins with.
+type files struct {
+	dir    string
+	blocks map[string]map[int]uint64 // by the stream's folder
+	doubt  map[string]bool           // what was found vanished at the look before
+}
+
+// look returns the streams of which a block has gone that the server believes to be there: whatever it confirms goes into
+// a file that nobody will find. believes tells whether it has messages from one sequence up to before another (0: any).
+func (f *files) look(believes func(stream string, from, to uint64) bool) (gone []string) {
+	folders, err := filepath.Glob(filepath.Join(escaped(f.dir), "jetstream", "*", "streams", "*", "msgs"))
+	if err != nil {
+		return nil
+	}
+	now := map[string]map[int]uint64{}
+	for _, folder := range folders {
+		now[folder] = f.firsts(folder)
+	}
+	doubt := map[string]bool{}
+	for folder, before := range f.blocks {
+		stream := filepath.Base(filepath.Dir(folder))
+		for n, first := range before {
+			if _, there := now[folder][n]; there || first == 0 || !believes(stream, first, end(first, n, before, now[folder])) {
+				continue
+			}
+			if f.doubt[folder] { // not only for as long as a block is removed
+				gone = append(gone, stream)
+				break
+			}
+			doubt[folder] = true
+			if now[folder] == nil {
+				now[folder] = map[int]uint64{}
+			}
+			now[folder][n] = first
+		}
+	}
+	f.blocks, f.doubt = now, doubt
+	return gone
+}
+
+// end returns the sequence before which block n ends, as far as the others tell: that of the first of the next block, 0 when there
+// is none, or behind its own first message when it is not known where the next one begins.
+func end(first uint64, n int, all ...map[int]uint64) uint64 {
+	best, begins := 0, uint64(0)
+	for _, blocks := range all {
+		for m, seq := range blocks {
+			if m > n && (best == 0 || m < best || m == best && begins == 0) {
+				best, begins = m, seq
+			}
+		}
+	}
+	if best > 0 && begins <= first {
+		return first + 1
+	}
+	return begins
+}
+
+// firsts returns the blocks in a folder, with 0 where it is not known what they begin with.
+func (f *files) firsts(folder string) map[int]uint64 {
+	all := map[int]uint64{}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return all
+	}
+	for _, e := range entries {
+		text, ok := strings.CutSuffix(e.Name(), ".blk")
+		n, err := strconv.Atoi(text)
+		if !ok || err != nil {
+			continue
+		}
+		if all[n] = f.blocks[folder][n]; all[n] == 0 {
+			all[n] = firstIn(filepath.Join(folder, e.Name()))
+		}
+	}
+	return all
+}
+
+// firstIn reads the sequence of the first message, 0 when there is none among the first records.
+func firstIn(path string) uint64 {
+	file, err := os.Open(path)
+	if err != nil {
+		return 0
+	}
+	defer file.Close()
+	var head [recordHead]byte
+	at := int64(0)
+	for range 64 {
+		if _, err := file.ReadAt(head[:], at); err != nil {
+			return 0
+		}
+		seq := le.Uint64(head[4:])
+		if seq&(erased|tombstone) == 0 {
+			return min(seq, sequenceMax)
+		}
+		at += int64(le.Uint32(head[:]) &^ withHeaders)
+	}
+	return 0
+}
+
+// believes asks the server for the first message from a sequence on.
+func believes(nc *nats.Conn, stream string, from, to uint64) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+	defer cancel()
+	reply, err := nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, fmt.Appendf(nil, `{"seq":%d,"next_by_subj":">"}`, from))
+	if err != nil {
+		return false // who can't be asked now may be next time
+	}
+	var answer struct {
+		Error   *struct{ Code int } `json:"error"`
+		Message *struct {
+			Seq uint64 `json:"seq"`
+		} `json:"message"`
+	}
+	if err := json.Unmarshal(reply.Data, &answer); err != nil {
+		return false
+	}
+	if answer.Error != nil {
+		return answer.Error.Code >= 500 // it cannot read it; 404: it has none
+	}
+	return answer.Message != nil && (to == 0 || answer.Message.Seq < to)
+}
+
+// lostFiles says what has vanished from the store while it is in use, "" for nothing.
+func (s *Server) lostFiles(f *files, nc *nats.Conn) string {
+	if _, err := os.Stat(s.cfg.Dir); errors.Is(err, fs.ErrNotExist) {
+		return "" // all of it: that is for others to notice
+	}
+	gone := f.look(func(stream string, from, to uint64) bool { return believes(nc, stream, from, to) })
+	if len(gone) == 0 {
+		return ""
+	}
+	return "files with messages were removed from " + strings.Join(gone, ", ")
+}
