@@ -63,10 +63,12 @@ func TestF5FsyncFails(t *testing.T) {
 		b.node.down.Store(10)
 		before := b.load.acked()
 		g := start(t, b.data, "spool.sync="+at, b.settings...)
-		b.under(g, time.Duration(scale(300, 1000, 1<<30))*time.Millisecond)
-		if g.metric("headgate_spool_failed_writes_total") == 0 {
-			t.Errorf("%s: no write has failed", at)
-		}
+		quit, over := make(chan struct{}), make(chan struct{})
+		go func() { b.load.run(g.http, quit); close(over) }()
+		g.until("a write has failed", func() bool { return g.metric("headgate_spool_failed_writes_total") > 0 })
+		<-time.After(200 * time.Millisecond)
+		close(quit)
+		<-over
 		if after := b.load.acked(); (after == before) != (at == "error@1+") {
 			t.Errorf("%s: %d events were acknowledged", at, after-before)
 		}
