@@ -68,7 +68,7 @@ func launch(t testing.TB, data, point string, args ...string) (g *gateway, ready
 	if err != nil {
 		t.Fatal(err)
 	}
-	args = append([]string{"serve", "--data", data, "--set", "http.listen=127.0.0.1:0", "--set", "admin.listen=127.0.0.1:0"}, args...)
+	args = append([]string{"serve", "--data", data, "--set", "http.listen=127.0.0.1:0", "--set", "admin.listen=127.0.0.1:0", "--set", "quic.listen=none"}, args...)
 	cmd := exec.Command(bin, args...)
 	cmd.Env = append(os.Environ(), "FAILPOINTS="+point)
 	return run(t, data, cmd)

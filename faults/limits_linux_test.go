@@ -24,7 +24,7 @@ func TestF11TheDiskTakesNothingAnyMore(t *testing.T) {
 		b.data = filepath.Join(d.path, "data")
 		g := start(t, b.data, "", b.settings...)
 		b.under(g, 200*time.Millisecond)
-		d.cut()
+		_ = d.cut(b.load) // nobody sends
 		before := b.load.acked()
 		b.under(g, time.Second)
 		if after := b.load.acked(); after != before {

@@ -39,9 +39,10 @@ type client struct {
 
 // span is the events of one request.
 type span struct {
-	stream   string
-	first, n int
-	level    string // that they have come to for sure: "" when nobody said so
+	stream       string
+	first, n     int
+	level        string // that they have come to for sure: "" when nobody said so
+	began, ended time.Time
 }
 
 const mainStream = "s"
@@ -114,8 +115,8 @@ func (c *client) post(client *http.Client, url string) (pause time.Duration, err
 		body.WriteByte('\n')
 	}
 	c.next += s.n
-	defer func() { c.sent = append(c.sent, s) }()
-	began := time.Now()
+	s.began = time.Now()
+	defer func() { s.ended = time.Now(); c.sent = append(c.sent, s) }()
 	resp, err := client.Post(url+"/v1/streams/"+s.stream+"/events?ack="+level, "application/x-ndjson", &body)
 	if err != nil {
 		return 0, err
@@ -130,7 +131,7 @@ func (c *client) post(client *http.Client, url string) (pause time.Duration, err
 	switch {
 	case resp.StatusCode == 200 || resp.StatusCode == 202:
 		s.level = said.Ack
-		c.took[level] = append(c.took[level], time.Since(began))
+		c.took[level] = append(c.took[level], time.Since(s.began))
 	case said.Stored == "durable": // ack=delivered that took too long
 		s.level = said.Stored
 	default:
@@ -151,6 +152,17 @@ func (l *load) streams() (all []string) {
 		}
 	}
 	return all
+}
+
+// inFlight takes back the acknowledgements of requests that were under way at some time between two.
+func (l *load) inFlight(from, to time.Time) {
+	for _, c := range l.clients {
+		for i := range c.sent {
+			if s := &c.sent[i]; s.began.Before(to) && s.ended.After(from) {
+				s.level = ""
+			}
+		}
+	}
 }
 
 // acked returns how many events were acknowledged as durable or delivered.

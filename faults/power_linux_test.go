@@ -66,17 +66,22 @@ const (
 	shutdownNoLogFlush = 2
 )
 
-// cut is a power cut, but for the processes, which go on and find that nothing can be written.
-func (d *disk) cut() {
+// cut is a power cut, but for the processes, which go on and find that nothing can be written. It takes a moment: a sync that
+// is under way at that time may be told that it succeeded, and what it synced is gone (seen with plain files too). No answer
+// leaves a machine without power, so answers to requests of that moment do not count; those before and behind it do.
+func (d *disk) cut(of *load) (discount func()) {
 	d.t.Helper()
 	f, err := os.Open(d.path)
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	defer f.Close()
+	from := time.Now()
 	if err := unix.IoctlSetPointerInt(int(f.Fd()), shutdown, shutdownNoLogFlush); err != nil {
 		d.t.Fatalf("the shutdown ioctl: %v", err)
 	}
+	to := time.Now()
+	return func() { of.inFlight(from, to) }
 }
 
 // again is the machine's next start.
@@ -119,11 +124,12 @@ func cuts(b *bed, d *disk, n int) result {
 		quit, over := make(chan struct{}), make(chan struct{})
 		go func() { b.load.run(g.http, quit); close(over) }()
 		<-time.After(time.Duration(20+random.IntN(500)) * time.Millisecond)
-		d.cut()
+		discount := d.cut(b.load)
 		<-time.After(time.Duration(random.IntN(100)) * time.Millisecond)
 		g.kill()
 		close(quit)
 		<-over
+		discount()
 		d.again()
 		b.Cycles++
 	}
