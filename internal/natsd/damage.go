@@ -147,7 +147,8 @@ func (s *streamFiles) path(number int) string {
 	return filepath.Join(s.folder, strconv.Itoa(number)+".blk")
 }
 
-func (s *streamFiles) examine() error {
+// list finds the blocks.
+func (s *streamFiles) list() error {
 	entries, err := os.ReadDir(s.folder)
 	if err != nil {
 		return err
@@ -160,6 +161,13 @@ func (s *streamFiles) examine() error {
 		}
 	}
 	slices.Sort(s.numbers)
+	return nil
+}
+
+func (s *streamFiles) examine() error {
+	if err := s.list(); err != nil {
+		return err
+	}
 	s.bad, s.edges, s.removed = map[int]*block{}, map[int][2]uint64{}, map[uint64]bool{}
 	for i, n := range s.numbers {
 		buf, err := os.ReadFile(s.path(n))

@@ -160,6 +160,9 @@ func (s *Server) reopen(ctx context.Context) (*server.Server, error) {
 			return nil, ctx.Err()
 		}
 	}
+	if err := writeAgain(s.cfg.Dir); err != nil {
+		return nil, err
+	}
 	return s.open(ctx)
 }
 
