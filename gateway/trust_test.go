@@ -12,7 +12,7 @@ import (
 )
 
 // Where a signature is required nothing runs without one, also what was uploaded before it was.
-func TestNothingUnsignedRunsWhereASignatureIsRequired(t *testing.T) {
+func TestF69NothingUnsignedRunsWhereASignatureIsRequired(t *testing.T) {
 	public, private, err := minisign.GenerateKey(nil)
 	if err != nil {
 		t.Fatal(err)

@@ -51,10 +51,14 @@ func attacks() (all []attack) {
 		attack{"L19", "hg_init runs for ever", "activate", "it took too long", withFunction(base(), fnInit, wasmFunction{"ii:i", 0, endless + i32(0)}).bytes},
 		attack{"F62", "memory by the page", "event", "OOM", plugged(loop + i32(1) + memoryGrow + i32(-1) + eq + if_ + unreachable + end + branch(0) + end)},
 		attack{"F62", "memory at once", "event", "TRAP", plugged(i32(60000) + memoryGrow + i32(-1) + eq + if_ + unreachable + end)},
+		attack{"F62", "fills what is not there", "event", "TRAP", plugged(i32(0) + i32(1) + i32(-1) + fillAll)},
 		attack{"F62", "memory to start with", "upload", codeLimit, withMemory(base(), "\x00"+leb(65536)).bytes},
 		attack{"F65", "a table to start with", "upload", codeLimit, raw(section(sectionTable, "\x01\x70\x00"+leb(100_000_000)))},
 		attack{"F65", "a table that grows", "event", "TRAP", growTable},
-		attack{"F64", "1e8 locals", "upload", codeLimit, functions(body("", 100_000_000))},
+		attack{"F65", "filling a table in a loop", "event", "DEADLINE", func() []byte { return withTable(hostile(fillTableCode)) }},
+		attack{"F64", "1e8 locals in 29 bytes", "upload", codeLimit, raw(section(sectionType, "\x01\x60\x00\x00"), section(sectionFunction, "\x01\x00"), section(sectionCode, vector([]string{body("", 100_000_000)})))},
+		attack{"F64", "50,000 locals in 10,000 functions", "upload", codeLimit, raw(section(sectionType, "\x01\x60\x00\x00"), section(sectionFunction, many(10_000, "\x00")), section(sectionCode, many(10_000, body("", 50_000))))},
+		attack{"F64", "one function of 300,000 bytes", "upload", codeLimit, functions(body(strings.Repeat(i32(1)+drop, 100_000)))},
 		attack{"F64", "16,000 blocks in one another", "upload", codeLimit, functions(body(strings.Repeat(block, 16_000) + strings.Repeat(end, 16_000)))},
 		attack{"F64", "100,000 functions", "upload", codeLimit, raw(section(sectionType, "\x01\x60\x00\x00"), section(sectionFunction, many(100_000, "\x00")), section(sectionCode, many(100_000, body(""))))},
 		attack{"F64", "a large br_table", "upload", codeLimit, functions(body(i32(0) + "\x0e" + leb(30_000) + strings.Repeat("\x00", 30_001)))},
@@ -62,9 +66,13 @@ func attacks() (all []attack) {
 		attack{"F64", "counts of what is not there", "upload", codeMalformed, raw(section(sectionData, leb(90_000)))},
 		attack{"F64", "blocks over many locals", "upload", codeCompileTime, func() []byte { return bomb(20) }},
 		attack{"F66", "log lines", "event", "DEADLINE", plugged(loop + i32(abi.LevelError) + i32(0) + i32(64<<10) + call(fnLog) + branch(0) + end)},
+		attack{"F66", "log lines from nowhere", "event", "DEADLINE", plugged(loop + i32(abi.LevelError) + i32(-1) + i32(-1) + call(fnLog) + branch(0) + end)},
 		attack{"L16", "imports of its own", "upload", codeImport, importing(base(), wasmImport{"env", "system", kindFunction, "i:i"}).bytes},
 		attack{"L16", "imports the meter", "upload", codeImport, importing(base(), wasmImport{"hg", "yield", kindFunction, "I:I"}).bytes},
 		attack{"L10", "a trap", "event", "TRAP", plugged(unreachable)},
+		attack{"L10", "reads behind the memory", "event", "TRAP", plugged(i32(-4) + load(0) + drop)},
+		attack{"L10", "a division by zero", "event", "TRAP", plugged(i32(1) + i32(0) + "\x6d" + drop)},
+		attack{"L10", "an indirect call to nothing", "event", "TRAP", func() []byte { return withTable(hostile(i32(0) + "\x11\x05\x00")) }},
 		attack{"L10", "exit", "event", "EXIT", plugged(i32(3) + call(fnExit))},
 		attack{"L10", "no result", "event", "NOT_WRITTEN", plugged("")},
 		attack{"L10", "a key behind the memory", "event", "BAD_RESULT", plugged(keep(i32(-16), i32(0xFFFF)))},
@@ -75,6 +83,9 @@ func attacks() (all []attack) {
 
 // growTableCode grows the table until it traps, by 10,000 elements a time.
 const growTableCode = "\x03\x40" + "\xd0\x70" + "\x41\x90\xce\x00" + "\xfc\x0f\x00" + "\x41\x7f\x46\x04\x40\x00\x0b" + "\x0c\x00\x0b"
+
+// fillTableCode makes the table nearly as large as it may be, and then fills it for ever.
+const fillTableCode = "\xd0\x70" + "\x41\x90\xbf\x05" + "\xfc\x0f\x00" + "\x1a" + "\x03\x40" + "\x41\x00" + "\xd0\x70" + "\x41\x90\xbf\x05" + "\xfc\x11\x00" + "\x0c\x00\x0b"
 
 // withTable is m with a table of one element, without a maximum.
 func withTable(m wasmModule) []byte {
@@ -147,6 +158,26 @@ func TestF67GuestsThatLieAboutDone(t *testing.T) {
 			if e.Verdict == event.Keep && (!e.HasKey || string(e.Key) != string(e.Data[1:])) {
 				t.Errorf("done %d: event %d passed without its key", done, i)
 			}
+		}
+	}
+}
+
+// A guest that overwrites the control block: the host believes what it wrote there itself, and reads nothing but done.
+func TestF67GuestsThatOverwriteTheControlBlock(t *testing.T) {
+	code := ""
+	for at := 0; at < abi.ControlSize; at += 4 {
+		if at != abi.CtlDone {
+			code += get(0) + i32(-1) + store(at)
+		}
+	}
+	m := withFunction(base(), fnProcess, wasmFunction{"i:i", 0, code + i32(0)})
+	h := hostOf(t, Config{Instances: 1})
+	c := chainOf(t, h, Step{Name: "liar", Module: loadOf(t, h, m.bytes())})
+	for range 2 {
+		b := batchOf("a", "b", "c")
+		process(t, c, b)
+		if n := b.Counts(); n.Rejected != 3 || !strings.Contains(b.Errors[2].Detail, "NOT_WRITTEN") {
+			t.Errorf("%+v %v", n, b.Errors)
 		}
 	}
 }

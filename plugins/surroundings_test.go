@@ -106,7 +106,7 @@ func TestGuestLogs(t *testing.T) {
 }
 
 // Case L16: no files, no environment; clock, random and exit as documented. The numbers are WASI's.
-func TestL16WASICalls(t *testing.T) {
+func TestL16F68WASICalls(t *testing.T) {
 	const size = 4096
 	tests := []struct {
 		name   string

@@ -38,7 +38,7 @@ func trustOf(t *testing.T, required bool, keys ...string) *Trust {
 	return trust
 }
 
-func TestSignatures(t *testing.T) {
+func TestF69Signatures(t *testing.T) {
 	line := func(text string, n int, with string) string { // text with its n-th line replaced
 		lines := strings.Split(text, "\n")
 		lines[n] = with
@@ -88,7 +88,7 @@ func TestKeysAreRead(t *testing.T) {
 }
 
 // A module that is not signed is not even read.
-func TestUnsignedModulesAreRefused(t *testing.T) {
+func TestF69UnsignedModulesAreRefused(t *testing.T) {
 	public, private, err := minisign.GenerateKey(nil)
 	if err != nil {
 		t.Fatal(err)
