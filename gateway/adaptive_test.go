@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -218,7 +219,13 @@ type slowNode struct {
 	slow    atomic.Int32
 	mu      sync.Mutex
 	account *account
+	runs    map[string][]nodeRun // by partition
 	t       *testing.T
+}
+
+type nodeRun struct {
+	body                []byte
+	encoding, mediaType string
 }
 
 func (n *slowNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -231,7 +238,9 @@ func (n *slowNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	err = consume.Decode(body, r.Header.Get("Content-Encoding"), r.Header.Get("Content-Type"), func(e consume.Event) error {
+	run := nodeRun{body, r.Header.Get("Content-Encoding"), r.Header.Get("Content-Type")}
+	n.runs[r.Header.Get(forward.HeaderPartition)] = append(n.runs[r.Header.Get(forward.HeaderPartition)], run)
+	err = consume.Decode(run.body, run.encoding, run.mediaType, func(e consume.Event) error {
 		n.account.add(n.t, e.Data)
 		return nil
 	})
@@ -242,7 +251,7 @@ func (n *slowNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // The partition that a key leaves is slower than all that it goes to: only what waits for it keeps the order.
 func TestOrderIsKeptWhenASlowPartitionIsLeft(t *testing.T) {
-	node := &slowNode{t: t, account: newAccount(sources)}
+	node := &slowNode{t: t, account: newAccount(sources), runs: map[string][]nodeRun{}}
 	server := httptest.NewServer(node)
 	defer server.Close()
 	cfg := zero(t)
@@ -268,4 +277,22 @@ func TestOrderIsKeptWhenASlowPartitionIsLeft(t *testing.T) {
 	node.mu.Lock()
 	defer node.mu.Unlock()
 	f.compare(node.account, true)
+
+	// A reader that reads one partition to its end and then the next finds the same order again.
+	again := newAccount(sources)
+	order := consume.NewOrder(consume.OrderConfig{}, func(e consume.Event) error {
+		again.add(t, e.Data)
+		return nil
+	})
+	for _, partition := range slices.Sorted(maps.Keys(node.runs)) {
+		for _, run := range node.runs[partition] {
+			if err := order.Add(run.body, run.encoding, run.mediaType); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	f.compare(again, true)
+	if s := order.Stats(); s.Waited == 0 || s.Waiting > 0 {
+		t.Errorf("frames named no predecessors, or wrong ones: %+v, blocked %+v", s, order.Blocked())
+	}
 }

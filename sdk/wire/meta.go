@@ -22,7 +22,7 @@ type Meta struct {
 	Times []int64  // empty, or one per event: unix nanoseconds, 0 = the request's
 	Attrs [][]Attr // empty, or one per event
 
-	After []Predecessor // frames that must be read before this one
+	After []Predecessor // what must be read before this frame
 
 	attrs []Attr // what Attrs point into after ParseMeta
 	texts []byte // unpacked traceparents
@@ -63,7 +63,7 @@ type Request struct {
 	Source      []byte // the producer
 }
 
-// Predecessor names a frame: by its lane and by its number, which is that of its first event.
+// Predecessor names what has to be read before: a lane, up to the event of that number.
 type Predecessor struct {
 	Partition uint32
 	Gateway   string
