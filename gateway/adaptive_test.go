@@ -15,8 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate-io/headgate/admin"
 	"github.com/headgate-io/headgate/forward"
 	"github.com/headgate-io/headgate/internal/settings"
+	"github.com/headgate-io/headgate/partitioner"
 	"github.com/headgate-io/headgate/sdk/consume"
 )
 
@@ -295,4 +297,135 @@ func TestOrderIsKeptWhenASlowPartitionIsLeft(t *testing.T) {
 	if s := order.Stats(); s.Waited == 0 || s.Waiting > 0 {
 		t.Errorf("frames named no predecessors, or wrong ones: %+v, blocked %+v", s, order.Blocked())
 	}
+}
+
+// Bounds of the stream are kept, whatever the load is; and what orders a key never splits it.
+func TestK08FanoutIsBoundedAndStrictIsNeverSplit(t *testing.T) {
+	cfg := zero(t)
+	cfg.Streams = map[string]StreamConfig{
+		"bounded": adaptiveStream(func(s *StreamConfig) { s.Ordering, s.Adaptive.MaxPartitions = "none", 2 }),
+		"strict":  adaptiveStream(func(s *StreamConfig) { s.Ordering = "strict" }),
+		"off":     adaptiveStream(func(s *StreamConfig) { s.Ordering, s.Adaptive.Off = "none", true }),
+	}
+	in := start(t, cfg)
+	defer in.end()
+	var floods []*flood
+	for name := range cfg.Streams {
+		floods = append(floods, in.flood(name))
+	}
+	in.untilTable("bounded", "split", isSplit)
+	in.until("the strict stream has seen the key", func() bool {
+		doc, err := in.HotKeys(t.Context(), "strict")
+		return err == nil && bytes.Contains(doc, []byte(`"keys":[{"key":"hot"`))
+	})
+	<-time.After(500 * time.Millisecond)
+	if s := in.table("bounded").Splits[0]; s.Fanout != 2 || in.table("bounded").Adaptive.MaxPartitions != 2 {
+		t.Errorf("%+v", s)
+	}
+	for _, name := range []string{"strict", "off"} {
+		if table := in.table(name); len(table.Splits) > 0 || table.Adaptive.On != (name == "strict") {
+			t.Errorf("%s: %+v", name, table.Splits)
+		}
+	}
+	for _, f := range floods {
+		f.end()
+	}
+	for _, f := range floods {
+		if f.stream == "strict" {
+			f.compare(f.stored(), true)
+		}
+	}
+}
+
+func TestK01K02Murmur2Stream(t *testing.T) {
+	cfg := zero(t)
+	murmur := func(partitions int) StreamConfig {
+		return StreamConfig{Key: KeyConfig{JSON: "/k"}, Hash: "murmur2", Partitions: PartitionsConfig{Max: partitions}}
+	}
+	cfg.Streams = map[string]StreamConfig{"twelve": murmur(12), "ten": murmur(10)}
+	in := start(t, cfg)
+	in.want(200, `"accepted":3`, "twelve", "{\"k\":\"\"}\n{\"n\":1}\n{\"k\":\"\"}")
+	in.want(200, `"accepted":1`, "ten", `{"k":"f562ac3b-2224-4e25-a0ab-56094e10c239"}`)
+	for _, row := range in.rows("twelve") {
+		if row.HasKey != (row.Slot == 9) || row.HasKey && row.Partition != 9 {
+			t.Errorf("%+v", row)
+		}
+	}
+	if rows := in.rows("ten"); len(rows) != 1 || rows[0].Partition != 5 {
+		t.Errorf("%+v", rows)
+	}
+	if table := in.table("ten"); table.Hash != "murmur2" || table.Adaptive.On {
+		t.Errorf("%+v", table)
+	}
+	in.end()
+	cfg.Streams["ten"] = StreamConfig{Partitions: PartitionsConfig{Max: 10}}.withDefaults()
+	again, err := New(cfg, Deps{})
+	if err == nil {
+		err = again.Run(t.Context())
+	}
+	if err == nil || !strings.Contains(err.Error(), "hash: the stream was made with murmur2") {
+		t.Errorf("the hash changed: %v", err)
+	}
+}
+
+// What a running stream can't change is refused by name; a looser ordering is obeyed at once, a stricter one of the file
+// at the next start.
+func TestOrderingCanBecomeLooser(t *testing.T) {
+	cfg := zero(t)
+	in := start(t, cfg)
+	in.want(200, `"accepted":1`, "web", `{"key":"hot"}`)
+	set := func(doc, refused string) {
+		t.Helper()
+		_, _, err := in.SetStream(t.Context(), "web", []byte(doc), admin.Match{})
+		if refused == "" && err != nil || refused != "" && (err == nil || !strings.Contains(err.Error(), refused)) {
+			t.Errorf("%s: %v, want %q", doc, err, refused)
+		}
+	}
+	set(`{"ordering":"strict"}`, "ordering: can become looser")
+	set(`{"hash":"murmur2"}`, "hash: cannot be changed")
+	set(`{"adaptive":{"hold":"1ms"}}`, "hold")
+	s := (*in.streams.Load())["web"]
+	hi, lo := s.partitioner.Table().KeyHash([]byte("hot"))
+	terms := partitioner.SplitTerms{Born: time.Duration(time.Now().UnixMilli()) * time.Millisecond, Hold: time.Hour}
+	split, err := s.partitioner.Table().SplitOn(hi, lo, []int32{1, 2}, terms)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.partitioner.Swap(split)
+	set(`{"ordering":"none"}`, "")
+	in.untilTable("web", "loose", func(table shownTable) bool { return len(table.Splits) == 1 && table.Splits[0].By == "load" })
+	in.end()
+
+	cfg.Streams = map[string]StreamConfig{"web": StreamConfig{Ordering: "source"}.withDefaults()}
+	in = start(t, cfg)
+	if table := in.table("web"); len(table.Splits) != 0 {
+		t.Errorf("%+v", table.Splits)
+	}
+	in.end()
+}
+
+// A gateway that starts with a table in which something is under way ends that first.
+func TestWhatIsUnderWayIsEndedAfterARestart(t *testing.T) {
+	cfg := zero(t)
+	in := start(t, cfg)
+	in.want(200, `"accepted":1`, "web", `{"key":"hot"}`)
+	s := (*in.streams.Load())["web"]
+	table := s.partitioner.Table()
+	hi, lo := table.KeyHash([]byte("hot"))
+	on := []int32{1, 2, 3, 4}
+	begun, err := table.Begin(partitioner.Plan{Changes: []partitioner.Change{{Kind: partitioner.SplitKey, Hi: hi, Lo: lo, Partitions: on}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.adaptive.stored.write(t.Context(), begun); err != nil {
+		t.Fatal(err)
+	}
+	in.end()
+	in = start(t, cfg)
+	after := in.untilTable("web", "ended", func(table shownTable) bool { return len(table.Splits) == 1 && len(table.UnderWay) == 0 })
+	if after.Version != begun.Version()+1 {
+		t.Errorf("table %d after %d", after.Version, begun.Version())
+	}
+	in.want(200, `"accepted":1`, "web", `{"key":"hot"}`)
+	in.end()
 }

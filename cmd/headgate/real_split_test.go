@@ -144,3 +144,36 @@ func checkOrderBySource(t *testing.T, rows []row, sources []*source) {
 	}
 	t.Logf("acknowledged %d, held %d", acked, len(rows))
 }
+
+// What is counted is the key that a plugin finds, whatever the bodies are.
+func TestK05HotKeyThatAPluginFinds(t *testing.T) {
+	b, err := product()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := startGateway(t, t.TempDir())
+	p.headgate(0, "plugin", "push", "accesslog", b.accesslog)
+	p.headgate(0, "plugin", "activate", "--stream", "web", "accesslog", "--config", `{"drop_status_from":500}`)
+	n := 0
+	p.until("split", func() bool {
+		var body strings.Builder
+		for range 500 {
+			ip := fmt.Sprintf("10.0.%d.%d", n>>8&255, n&255)
+			if n%2 == 0 {
+				ip = "192.0.2.7"
+			}
+			fmt.Fprintf(&body, `{"remote_ip":%q,"response":200,"n":%d,"agent":"%x"}`+"\n", ip, n, rand.Uint64())
+			n++
+		}
+		if status, answer := p.post("web", body.String()); status != 200 {
+			t.Fatalf("%d %s", status, answer)
+		}
+		return strings.Contains(p.get("/v1/streams/web/table"), `"splits":[{"key":"192.0.2.7"`)
+	})
+	if keys := p.get("/v1/streams/web/hotkeys"); !strings.Contains(keys, `"keys":[{"key":"192.0.2.7"`) || !strings.Contains(keys, `"state":"split"`) {
+		t.Errorf("hot keys %s", keys)
+	}
+	if code := p.terminate(); code != 0 {
+		t.Errorf("exit %d", code)
+	}
+}
