@@ -367,5 +367,6 @@ func (g *Gateway) restoreChain(ctx context.Context, s *stream, ready *link) erro
 	g.attend(s, l)
 	s.chain.Store(l)
 	g.sayOverruled(s)
+	g.saySuspended(s)
 	return nil
 }

@@ -123,12 +123,23 @@ func historyOf(old, next *activation) []admin.Earlier {
 	return all[:min(len(all), mostEarlier)]
 }
 
-// succeed gives the activations of a definition the history that those before them have.
+// succeed gives the activations of a definition what those before them have: their history, and where the version is the same
+// its suspension, which nobody has lifted.
 func succeed(before, next []activation) []activation {
 	for i := range next {
 		a := &next[i]
-		if inForce, _ := findPlugin(before, a.Plugin); inForce >= 0 && a.stage() == stageActive {
-			a.History = historyOf(&before[inForce], a)
+		at, tried := findPlugin(before, a.Plugin)
+		if a.stage() != stageActive {
+			at = tried
+		}
+		if at < 0 {
+			continue
+		}
+		if old := &before[at]; a.stage() == stageActive {
+			a.History = historyOf(old, a)
+		}
+		if old := &before[at]; old.stage() == a.stage() && sameVersion(old, a) {
+			a.Suspended = old.Suspended
 		}
 	}
 	return next

@@ -253,7 +253,7 @@ func TestL10ASuspendedVersionIsNamedAndLifted(t *testing.T) {
 			t.Fatal(err)
 		}
 		in.suspend(s, suspect{"p", two, "active", "it was asked for"})
-		in.suspend(s, suspect{"p", one, "active", "it is not there any more"})
+		in.suspend(s, suspect{"p", "sha256:other", "active", "it is not there any more"})
 		in.end()
 
 		in = start(t, cfg)
@@ -275,11 +275,46 @@ func TestL10ASuspendedVersionIsNamedAndLifted(t *testing.T) {
 		if instead == "previous" {
 			wantCode(t, in.DeletePlugin(t.Context(), "p", one), event.PluginInUse)
 		}
+		d, err := in.Stream(t.Context(), "web") // read and written again, it is the same
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := in.SetStream(t.Context(), "web", d.Document, admin.Match{}); err != nil || in.value("headgate_plugin_suspended") != 1 {
+			t.Errorf("a change of the definition lifts it: %v", err)
+		}
 		chain, err := in.Change(t.Context(), "web", admin.Change{Do: admin.Resume, Plugin: "p"})
 		if err != nil || chain[0].Suspended != nil || in.served("x") != two || in.value("headgate_plugin_suspended") != 0 {
 			t.Errorf("%+v %v", chain, err)
 		}
 		in.end()
+	}
+}
+
+// When the version before is no better, the one before that takes the events, and in the end on_error.
+func TestL10VersionsBeforeAreSuspendedToo(t *testing.T) {
+	in := start(t, zero(t))
+	defer in.end()
+	all := []string{in.version("p", 1), in.version("p", 2), in.version("p", 3)}
+	for _, digest := range all {
+		in.activate(admin.Activation{Plugin: "p", Digest: digest, OnError: "pass", OnSuspend: "previous"})
+	}
+	s, err := in.find("web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range all {
+		in.suspend(s, suspect{"p", all[2-i], "active", "it was asked for"})
+		want := all[2] // which is not called
+		if i < 2 {
+			want = all[1-i]
+		}
+		if got := in.served("x"); got != want {
+			t.Errorf("%d are suspended: processed by %s, want %s", i+1, got, want)
+		}
+	}
+	chain, err := in.Chain(t.Context(), "web")
+	if err != nil || len(chain) != 1 || strings.Count(chain[0].Suspended.Reason, "it was asked for") != 3 || len(chain[0].History) != 0 {
+		t.Errorf("%+v %v", chain, err)
 	}
 }
 

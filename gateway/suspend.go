@@ -95,11 +95,27 @@ func (g *Gateway) suspend(s *stream, who suspect) {
 				a.Suspended = &admin.Suspension{Since: time.Now().UTC(), Reason: who.reason}
 				return chain, nil
 			}
+			if a := &chain[i]; a.Plugin == who.plugin && a.leansOn(who.digest) { // the one before is no better: the one before that
+				at := slices.IndexFunc(a.History, func(e admin.Earlier) bool { return e.Digest == who.digest })
+				a.History = a.History[at+1:]
+				a.Suspended = &admin.Suspension{Since: a.Suspended.Since, Reason: fmt.Sprintf("%s; so is the version before, %.15s: %s", a.Suspended.Reason, who.digest, who.reason)}
+				return chain, nil
+			}
 		}
 		return nil, errNotThere
 	})
 	if err != nil && !errors.Is(err, errNotThere) {
 		log.Error("the suspension is not stored, and ends with this process or the next change of the chain", "error", err)
+	}
+}
+
+// saySuspended warns at start of what was suspended before.
+func (g *Gateway) saySuspended(s *stream) {
+	for _, a := range s.chain.Load().activations {
+		if a.Suspended != nil {
+			g.log.Warn("plugin is still suspended; `headgate plugin resume` or `headgate plugin activate` lifts that", "stream", s.name,
+				"plugin", a.Plugin, "digest", a.Digest, "stage", a.stage(), "since", a.Suspended.Since, "reason", a.Suspended.Reason)
+		}
 	}
 }
 

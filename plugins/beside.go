@@ -31,8 +31,8 @@ const (
 	besideShare   = 4               // of one core, it has one part in so many
 	besideAtOnce  = 1 * time.Second // what it had before counts for so long: it may have a quarter of that at once
 	sampleEvents  = 4_096           // of a request, the first so many are compared
-	sampleBytes   = 4 << 20         // of them
-	samplesBytes  = 8 << 20         // of all samples that wait
+	sampleBytes   = 2 << 20         // of them
+	samplesBytes  = 8 << 20         // of all samples that wait; one more may come then
 	samplesAtOnce = 64
 )
 
@@ -89,13 +89,14 @@ func (w *beside) skip(n int) {
 
 // sample is a copy of the events of a request that are still kept, or of the first of them.
 type sample struct {
-	of     *beside
-	index  []int32       // where each is in the batch
-	events []event.Event // as they were
-	data   []byte        // what they are views of
-	fates  []fate        // what the version that processes the events themselves made of them
-	batch  event.Batch   // of the copies
-	copies []event.Event // its events
+	of      *beside
+	index   []int32       // where each is in the batch
+	events  []event.Event // as they were
+	data    []byte        // what they are views of
+	fates   []fate        // what the version that processes the events themselves made of them
+	batch   event.Batch   // of the copies
+	copies  []event.Event // its events
+	headers []event.Attr  // of the request
 }
 
 // samples keeps memory of samples for the next ones.
@@ -133,7 +134,10 @@ func (w *beside) take(b *event.Batch) *sample {
 
 // fill copies the first n events that are kept, which have so many bytes.
 func (s *sample) fill(b *event.Batch, n, size int) {
-	if cap(s.data) < size {
+	for _, h := range b.Headers {
+		size += len(h.Name) + len(h.Value)
+	}
+	if cap(s.data) < size { // else what was copied would move
 		s.data = make([]byte, 0, size)
 	}
 	s.data = s.data[:0]
@@ -150,10 +154,11 @@ func (s *sample) fill(b *event.Batch, n, size int) {
 		}
 	}
 	s.copies = append(s.copies[:0], s.events...)
-	s.batch = event.Batch{Stream: b.Stream, Syntax: b.Syntax, Owner: b.Owner, Arrived: b.Arrived, Events: s.copies}
+	s.headers = s.headers[:0]
 	for _, h := range b.Headers {
-		s.batch.Headers = append(s.batch.Headers, event.Attr{Name: append([]byte(nil), h.Name...), Value: append([]byte(nil), h.Value...)})
+		s.headers = append(s.headers, event.Attr{Name: own(h.Name), Value: own(h.Value)})
 	}
+	s.batch = event.Batch{Stream: b.Stream, Syntax: b.Syntax, Owner: b.Owner, Arrived: b.Arrived, Events: s.copies, Headers: s.headers}
 }
 
 func (s *sample) size() int64 {

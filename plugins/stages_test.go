@@ -10,6 +10,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
+
+	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/internal/race"
 )
 
 // variant is the scripted guest with another digest, in which the command from does what to does.
@@ -141,7 +144,7 @@ func TestOfALargeRequestAPartIsCompared(t *testing.T) {
 	}
 	large := "0" + strings.Repeat("x", 1<<20)
 	process(t, c, batchOf(large, large, large, large, large))
-	if n := settled(t, c); n.Compared != sampleEvents+3 || n.Skipped != 100+2 {
+	if n := settled(t, c); n.Compared != sampleEvents+1 || n.Skipped != 100+4 {
 		t.Errorf("%+v", n)
 	}
 }
@@ -245,5 +248,26 @@ func TestStagesInMetrics(t *testing.T) {
 		if v, ok := got[name]; !ok || v != want {
 			t.Errorf("%s = %v, want %v", name, v, want)
 		}
+	}
+}
+
+// With a shadow a batch allocates as good as nothing more, and nothing by the event.
+func TestSamplesAllocateNothingByTheEvent(t *testing.T) {
+	if race.Enabled {
+		t.Skip("pools forget at random")
+	}
+	h := hostOf(t, Config{Instances: 1})
+	m := loadOf(t, h, scripted(false).bytes())
+	c := chainOf(t, h, Step{Name: "p", Module: m}, Step{Name: "p", Module: m, Stage: Shadow})
+	b := batchOf(strings.Fields(strings.Repeat("ka ", 1000))...)
+	b.Headers = []event.Attr{{Name: []byte("a"), Value: []byte("b")}}
+	watch := c.places[0].tried.watch
+	n := testing.AllocsPerRun(50, func() {
+		watch.paid.Store(0) // however slow the machine is
+		process(t, c, b)
+		settled(t, c)
+	})
+	if n > 20 {
+		t.Errorf("%v allocations a batch", n)
 	}
 }

@@ -55,9 +55,9 @@ func TestPluginPushNamesEachFailedCheck(t *testing.T) {
 }
 
 func TestPluginListAndShow(t *testing.T) {
-	s := scripted(t, reply{status: 200, body: `{"plugins":[{"name":"p","versions":[` + versionDoc + `],"streams":["web","app"]},{"name":"none","versions":[]}]}`})
+	s := scripted(t, reply{status: 200, body: `{"plugins":[{"name":"p","versions":[` + versionDoc + `],"streams":["app","web"],"uses":[{"stream":"app","stage":"active"},{"stream":"web","stage":"canary","percent":5}]},{"name":"none","versions":[]}]}`})
 	r := command(t, "", "plugin", "list").expect(t, 0)
-	if !strings.Contains(r.out, "0123456789ab") || !strings.Contains(r.out, "web,app") || strings.Contains(r.out, "none") {
+	if !strings.Contains(r.out, "0123456789ab") || !strings.Contains(r.out, "app, web (canary 5 %)") || strings.Contains(r.out, "none") {
 		t.Errorf("%s", r.out)
 	}
 	if r := command(t, "", "plugin", "list", "-o", "json").expect(t, 0); !json.Valid([]byte(r.out)) {

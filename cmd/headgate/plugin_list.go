@@ -34,16 +34,25 @@ func newPluginListCommand(at *address) *cobra.Command {
 			return printJSON(cmd.OutOrStdout(), all)
 		}
 		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 8, 2, ' ', 0)
-		fmt.Fprintln(w, "NAME\tNEWEST\tSIZE\tUPLOADED\tVERSIONS\tACTIVE IN")
+		fmt.Fprintln(w, "NAME\tNEWEST\tSIZE\tUPLOADED\tVERSIONS\tUSED IN")
 		for _, p := range all.Plugins {
 			if len(p.Versions) == 0 {
 				continue
 			}
 			v := p.Versions[0]
 			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%s\n", p.Name, shortDigest(v.Digest), v.Size,
-				v.Created.Local().Format(time.DateTime), len(p.Versions), orNone(strings.Join(p.Streams, ",")))
+				v.Created.Local().Format(time.DateTime), len(p.Versions), orNone(usedIn(p)))
 		}
 		return w.Flush()
 	}
 	return cmd
+}
+
+// usedIn names the streams that have a plugin, with the stage of what is not in force.
+func usedIn(p admin.Plugin) string {
+	var all []string
+	for _, u := range p.Uses {
+		all = append(all, u.Stream+stageOf(admin.Activation{Stage: u.Stage, Percent: u.Percent, Suspended: u.Suspended}))
+	}
+	return strings.Join(all, ", ")
 }
