@@ -271,3 +271,25 @@ func TestSamplesAllocateNothingByTheEvent(t *testing.T) {
 		t.Errorf("%v allocations a batch", n)
 	}
 }
+
+// What an event costs with the example in C, alone and with the same version as a shadow or a canary's reference beside it:
+// time is that of the request, cpu-ns of all.
+func BenchmarkStages(b *testing.B) {
+	config := []byte(`{"drop_status_from":500}`)
+	for name, tried := range map[string]Step{"alone": {}, "shadow": {Stage: Shadow}, "canary": {Stage: Canary, Percent: 100}} {
+		b.Run(name, func(b *testing.B) {
+			h := hostOf(b, Config{Instances: 1})
+			m := loadOf(b, h, exampleInC(b))
+			steps := []Step{{Name: "accesslog", Module: m, Config: config}}
+			if tried.Stage != Active {
+				tried.Name, tried.Module, tried.Config = "accesslog", m, config
+				steps = append(steps, tried)
+			}
+			c := chainOf(b, h, steps...)
+			benchmark(b, c)
+			for _, n := range c.Comparisons() {
+				b.ReportMetric(float64(n.Compared)/float64(n.Compared+n.Skipped)*100, "%compared")
+			}
+		})
+	}
+}
