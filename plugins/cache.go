@@ -1,6 +1,7 @@
 package plugins
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"os"
@@ -24,10 +25,8 @@ func (h *Host) cacheOf(digest string, metered []byte) (cacheFolder, error) {
 	if root == "" {
 		return cacheFolder{}, nil
 	}
-	f := cacheFolder{
-		path: filepath.Join(root, strings.TrimPrefix(digest, "sha256:")),
-		key:  fmt.Sprintf("meter %d, %s", meter.Version, Digest(metered)),
-	}
+	f := h.folderOf(digest)
+	f.key = fmt.Sprintf("meter %d, %s", meter.Version, Digest(metered))
 	if err := os.MkdirAll(f.path, 0o700); err != nil {
 		return cacheFolder{}, err
 	}
@@ -40,15 +39,22 @@ func (h *Host) cacheOf(digest string, metered []byte) (cacheFolder, error) {
 	return f, nil
 }
 
+func (h *Host) folderOf(digest string) cacheFolder {
+	return cacheFolder{path: filepath.Join(h.cfg.CacheDir, strings.TrimPrefix(digest, "sha256:"))}
+}
+
 // Forget removes the compiled form of a module that is not kept any more. One that is in use is not disturbed: it has been
 // read.
 func (h *Host) Forget(digest string) error {
 	if h.cfg.CacheDir == "" {
 		return nil
 	}
-	h.compile <- struct{}{} // nobody fills the folder meanwhile
-	defer func() { <-h.compile }()
-	if err := (cacheFolder{path: filepath.Join(h.cfg.CacheDir, strings.TrimPrefix(digest, "sha256:"))}).clear(); err != nil {
+	done, err := h.turns.take(context.Background(), digest) // nobody fills the folder meanwhile
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := h.folderOf(digest).clear(); err != nil {
 		return fmt.Errorf("remove compiled plugin %s: %w", shortDigest(digest), err)
 	}
 	return nil

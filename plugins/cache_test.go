@@ -2,6 +2,8 @@ package plugins
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -101,5 +103,58 @@ func TestCacheIsOfWhatIsCompiled(t *testing.T) {
 	}
 	if n := kept(wasm); n != 0 {
 		t.Errorf("%d files for what was metered otherwise", n)
+	}
+}
+
+// A module whose compiled form is kept is loaded while another one is compiled, which may take half a minute.
+func TestWhatIsCompiledWaitsForNobodysUpload(t *testing.T) {
+	h := hostOf(t, Config{CacheDir: t.TempDir()})
+	closed(t, loadOf(t, h, scripted(false).bytes()).Close())
+	h.compile <- struct{}{} // somebody compiles
+	m, err := h.Load(t.Context(), scripted(false).bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed(t, m.Close())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := h.Load(ctx, idle().bytes()); !errors.Is(err, context.Canceled) {
+		t.Errorf("a module that is not compiled yet: %v", err)
+	}
+	<-h.compile
+}
+
+// One at a time works on a module.
+func TestTurnsOfModules(t *testing.T) {
+	var turns turns
+	done, err := turns.take(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := turns.take(t.Context(), "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other()
+	ctx, cancel := context.WithCancel(t.Context())
+	got := make(chan error)
+	go func() {
+		_, err := turns.take(ctx, "a")
+		got <- err
+	}()
+	cancel()
+	if err := <-got; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	go func() {
+		again, err := turns.take(context.Background(), "a")
+		if err == nil {
+			again()
+		}
+		got <- err
+	}()
+	done()
+	if err := <-got; err != nil || len(turns.busy) != 0 {
+		t.Errorf("%v %v", err, turns.busy)
 	}
 }

@@ -47,6 +47,7 @@ type Host struct {
 	metrics  *metrics
 	journals journals
 	compile  chan struct{} // holds a token while a module is compiled: one at a time, it takes a core and much memory
+	turns    turns         // of modules: one at a time fills or empties a folder of the cache
 	noCache  sync.Once     // guards the log line about a cache that does not work
 
 	compileLimits compileLimits
@@ -142,12 +143,11 @@ func (h *Host) open(ctx context.Context, wasm []byte, r *Report) (*Module, *Repo
 	if !r.passed() {
 		return nil, r, nil
 	}
-	select {
-	case h.compile <- struct{}{}:
-	case <-ctx.Done():
-		return nil, r, fmt.Errorf("wait for another module to be compiled: %w", ctx.Err())
+	done, err := h.claim(ctx, r.Digest)
+	if err != nil {
+		return nil, r, err
 	}
-	defer func() { <-h.compile }()
+	defer done()
 	m, err := h.build(ctx, metered, l, r)
 	return m, r, err
 }
