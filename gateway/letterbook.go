@@ -33,8 +33,10 @@ func (g *Gateway) openBook(ctx context.Context, stream string) (*letterBook, err
 	return b, nil
 }
 
-// save stores the book. What fails leaves it unknown whether it is.
+// save stores the book, whether or not who asked for it has gone. What fails leaves it unknown whether it is.
 func (b *letterBook) save(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), steerTimeout)
+	defer cancel()
 	text, err := json.Marshal(b.Book)
 	if err != nil {
 		return err

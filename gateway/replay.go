@@ -109,7 +109,7 @@ func (r *replay) run(ctx context.Context) error {
 	if r.order.DryRun {
 		return err
 	}
-	// What was done is noted, whoever has gone meanwhile.
+	// What was done is noted and removed, whoever has gone meanwhile.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), steerTimeout)
 	defer cancel()
 	if errors.Is(err, errInDoubt) {
@@ -152,6 +152,12 @@ func (r *replay) hand(ctx context.Context, b *replayBatch) error {
 		return err
 	}
 	h.settle(r.book, &r.sums)
+	if r.after == nil { // nobody could find out about it later
+		r.book.Handed = nil
+		if err := r.book.save(ctx); err != nil {
+			return err
+		}
+	}
 	return r.report()
 }
 
