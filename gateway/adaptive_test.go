@@ -359,6 +359,7 @@ func TestK01K02Murmur2Stream(t *testing.T) {
 	}
 	in.end()
 	cfg.Streams["ten"] = StreamConfig{Partitions: PartitionsConfig{Max: 10}}.withDefaults()
+	cfg.HTTP.Listen, cfg.Admin.Listen, cfg.QUIC.Listen = "127.0.0.1:0", "127.0.0.1:0", "none"
 	again, err := New(cfg, Deps{})
 	if err == nil {
 		err = again.Run(t.Context())
