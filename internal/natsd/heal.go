@@ -146,7 +146,11 @@ func (s *Server) setFault(why string) {
 // reopen stops the server that runs and starts another; s.healing is held.
 func (s *Server) reopen(ctx context.Context) (*server.Server, error) {
 	if ns := s.ns.Swap(nil); ns != nil {
-		s.leave(ns.Shutdown)
+		deleted := deletedFiles(s.cfg.Dir)
+		s.leave(func() {
+			ns.Shutdown()
+			s.putBack(deleted)
+		})
 	}
 	if s.leaving != nil {
 		timer := time.NewTimer(stopTimeout)
