@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -129,48 +130,47 @@ func (p *process) drained() {
 	})
 }
 
-// N02, F13: a block of the embedded backend is deleted while the gateway runs. That is noticed in seconds; with a tail all of it is
-// put back, without one it is said to be lost, and in both cases nothing more goes into the file that is gone.
+// N02, F13: a block of the embedded backend is deleted while the gateway runs. That is noticed in seconds, the block is put back with all
+// that was written to it, and nothing more goes into a file that is gone.
 func TestN02ABlockIsDeletedWhileInUse(t *testing.T) {
-	for _, tail := range []string{"on", "off"} {
-		data := t.TempDir()
-		settings := []string{"--set", "backends={local: {jetstream: {embedded: true, tail: " + tail + "}}}", "--set", "streams={s: {key: {json: /k}, partitions: 4}}"}
-		p := startGateway(t, data, settings...)
-		pr := &producer{key: "producer", acked: map[int]bool{}}
-		post := func() {
-			t.Helper()
-			if status, answer := p.post("s", fmt.Sprintf(`{"k":%q,"n":%d}`, pr.key, pr.next), "ack=delivered"); status != 200 {
-				t.Fatalf("%d %s", status, answer)
-			}
-			pr.acked[pr.next] = true
-			pr.next++
-		}
-		for range 20 {
-			post()
-		}
-		block := filepath.Join(data, "jetstream", "jetstream", "$G", "streams", "HEADGATE_s", "msgs", "1.blk")
-		p.until("the server has been watched", func() bool {
-			return strings.Contains(p.get("/metrics"), `headgate_store_fault{store="events"} 0`)
-		})
-		<-time.After(2 * time.Second) // which it is once a second
-		if err := os.Remove(block); err != nil {
-			t.Fatal(err)
-		}
-		want := map[string]string{"on": `headgate_backend_resent_events_total{stream="s"} 20`, "off": `headgate_backend_lost_events_total{stream="s"} 20`}[tail]
-		p.until("it is noticed", func() bool { return strings.Contains(p.get("/metrics"), want+"\n") })
-		for _, says := range []string{"FILES OF THE STORE WERE REMOVED", "THE BACKEND HAS LOST EVENTS"} {
-			if !strings.Contains(p.log.String(), says) {
-				t.Errorf("the log does not say %s:\n%s", says, p.log)
-			}
-		}
-		post()
-		p.kill()
-		p = startGateway(t, data, settings...)
-		if tail == "on" {
-			checkNothingLost(t, p.tail("s"), []*producer{pr})
-		} else if rows := p.tail("s"); len(rows) != 1 || rows[0].Number != 21 {
-			t.Errorf("%+v", rows)
-		}
-		p.terminate()
+	if runtime.GOOS != "linux" {
+		t.Skip("what was written to a deleted file can be read again on Linux alone")
 	}
+	data := t.TempDir()
+	settings := []string{"--set", "streams={s: {key: {json: /k}, partitions: 4}}"}
+	p := startGateway(t, data, settings...)
+	pr := &producer{key: "producer", acked: map[int]bool{}}
+	post := func() {
+		t.Helper()
+		if status, answer := p.post("s", fmt.Sprintf(`{"k":%q,"n":%d}`, pr.key, pr.next), "ack=delivered"); status != 200 {
+			t.Fatalf("%d %s", status, answer)
+		}
+		pr.acked[pr.next] = true
+		pr.next++
+	}
+	for range 20 {
+		post()
+	}
+	<-time.After(2 * time.Second) // it is looked once a second which blocks there are
+	if err := os.Remove(filepath.Join(data, "jetstream", "jetstream", "$G", "streams", "HEADGATE_s", "msgs", "1.blk")); err != nil {
+		t.Fatal(err)
+	}
+	post()
+	p.until("it is noticed", func() bool {
+		return strings.Contains(p.get("/metrics"), `headgate_store_reopened_total{store="events"} 1`)
+	})
+	for _, says := range []string{"FILES OF THE STORE WERE REMOVED", "a deleted file of the store was put back"} {
+		if !strings.Contains(p.log.String(), says) {
+			t.Errorf("the log does not say %s:\n%s", says, p.log)
+		}
+	}
+	p.until("events are taken", func() bool {
+		status, _ := p.post("s", fmt.Sprintf(`{"k":%q,"n":%d}`, pr.key, pr.next), "ack=delivered")
+		pr.acked[pr.next] = status == 200
+		return status == 200
+	})
+	p.kill()
+	p = startGateway(t, data, settings...)
+	checkNothingLost(t, p.tail("s"), []*producer{pr})
+	p.terminate()
 }

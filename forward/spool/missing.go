@@ -3,6 +3,7 @@ package spool
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -48,7 +49,21 @@ func (l place) missing(partition int32, found uint64, refs []ref) (m Missing, ok
 		gap += l.written - next + 1
 	}
 	m.Events = min(m.Events, gap)
+	named := slices.DeleteFunc(slices.Clone(m.Numbers), func(n [2]uint64) bool { return n[1]-n[0] > numberJump })
+	if spanned(named) >= m.Events {
+		m.Numbers = named
+	}
 	return m, m.Events > 0
+}
+
+// numberJump is more than was ever lost at once: lanes on HTTP nodes begin that high, and others go on as far above.
+const numberJump = 1 << 31
+
+func spanned(numbers [][2]uint64) (n uint64) {
+	for _, r := range numbers {
+		n += r[1] - r[0] + 1
+	}
+	return n
 }
 
 // foundIn adds up what the segments hold of a partition, but those that are not expected any more.
