@@ -8,7 +8,7 @@ LDFLAGS  = -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 GUEST    = examples/plugins/accesslog/accesslog.wasm
 FUZZTIME ?= 10s
 
-.PHONY: all build plugins demo run test test-race test-crash test-faults test-fairness test-isolation test-hostile test-swap fuzz bench bench-partitioner cross cases fmt clean
+.PHONY: all build plugins demo run test test-race test-crash test-faults bench-delivery test-fairness test-isolation test-hostile test-swap fuzz bench bench-partitioner cross cases fmt clean
 
 all: build plugins
 
@@ -40,6 +40,9 @@ test-faults:      ## every fault of docs/faults.md, and the table of what was le
 	rm -f bench/results/faults.jsonl
 	go test -count=1 -tags failpoints ./internal/failpoint
 	FAULTS=$(or $(CYCLES),full) FAULTS_LOG=$(CURDIR)/bench/results/faults.jsonl go test -count=1 -timeout 24h -v ./faults
+
+bench-delivery:   ## what durable costs, recovery, drain, beside their targets; CHECK=1 fails over a target
+	DELIVERY=1 go test -count=1 -timeout 30m -v -run '^Test(A10|Recovery|Drain)' ./faults
 
 test-fairness:    ## what a caller far over its rate does to the p99 of one within it; FAIRNESS=n seconds
 	HEADGATE_FAIRNESS=$(or $(FAIRNESS),10) go test -count=1 -run B03NoisyNeighbour -v ./cmd/headgate

@@ -51,13 +51,20 @@ func record(t testing.TB, r result) result {
 		t.Errorf("%s %s, seed %d: %s", r.Fault, r.What, r.Seed, e)
 	}
 	r.OK = r.account.ok() && !t.Failed()
-	line, err := json.Marshal(r)
+	logLine(t, r)
+	return r
+}
+
+// logLine adds a line to the log, if there is to be one.
+func logLine(t testing.TB, v any) {
+	t.Helper()
+	line, err := json.Marshal(v)
 	if err != nil {
 		t.Fatal(err)
 	}
 	path := os.Getenv("FAULTS_LOG")
 	if path == "" {
-		return r
+		return
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -67,7 +74,6 @@ func record(t testing.TB, r result) result {
 	if _, err := f.Write(append(line, '\n')); err != nil {
 		t.Fatal(err)
 	}
-	return r
 }
 
 // line is what is printed of the runs of one fault.
@@ -126,18 +132,28 @@ func table(log string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
+	var others strings.Builder
 	var order []string
 	by := map[string][]result{}
 	for lines := bufio.NewScanner(f); lines.Scan(); {
-		var r result
+		var r struct {
+			result
+			elsewhere
+			Fault string `json:"fault"`
+		}
 		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
 			return "", err
 		}
+		if r.Fault == "" {
+			others.WriteString(r.row())
+			continue
+		}
+		r.result.Fault = r.Fault
 		key := r.Fault + r.What
 		if by[key] == nil {
 			order = append(order, key)
 		}
-		by[key] = append(by[key], r)
+		by[key] = append(by[key], r.result)
 	}
 	var page strings.Builder
 	fmt.Fprintf(&page, "# Faults\n\nThe last run of `make test-faults`, %s. Columns are explained in [docs/faults.md](../../docs/faults.md); one line a run\nis in [%s](%[2]s).\n\n",
@@ -148,6 +164,10 @@ func table(log string) (string, error) {
 		fmt.Fprintf(&page, "| %s | %s | %d | %s | %s | %s | %s | %d | %d | %d | %d | %d | %.2f s | %s |\n", sum.Fault, sum.What, len(by[key]),
 			thousands(sum.Cycles), thousands(sum.Sent), thousands(sum.Acked), thousands(sum.Found),
 			sum.Lost, sum.Dup, sum.Phantom, sum.Corrupt, sum.Order, sum.Recover, strings.TrimSpace(verdict(sum.OK)+" "+sum.Note))
+	}
+	if others.Len() > 0 {
+		page.WriteString("\nTests of the packages that carry the number of a fault in their names:\n\n| fault | passed | skipped | failed |\n|---|---|---|---|\n")
+		page.WriteString(others.String())
 	}
 	return page.String(), nil
 }

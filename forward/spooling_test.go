@@ -187,7 +187,7 @@ func TestB06MemoryStaysBoundedWhileTheBackendIsDown(t *testing.T) {
 
 // F01: whatever was acknowledged as durable is delivered after the process is gone, in order, and nothing twice to a
 // backend that knows what it has.
-func TestF01KilledAgainAndAgain(t *testing.T) {
+func TestF1KilledAgainAndAgain(t *testing.T) {
 	dir := t.TempDir()
 	m := &knowing{}
 	var calls atomic.Int32
@@ -228,7 +228,7 @@ func TestF01KilledAgainAndAgain(t *testing.T) {
 }
 
 // F01: a run whose answer was lost with the process comes again under its id, whatever has come behind it.
-func TestF01ARunThatComesAgainHasItsID(t *testing.T) {
+func TestF1ARunThatComesAgainHasItsID(t *testing.T) {
 	dir := t.TempDir()
 	sent := make(chan string, 100)
 	m := &memory{answer: func(_ context.Context, r *Run) error {

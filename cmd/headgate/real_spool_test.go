@@ -92,9 +92,9 @@ func (n *node) has(t *testing.T, producers []*producer) bool {
 	return true
 }
 
-// F01, M01, F15, F17: the gateway is killed again and again under load while its node takes nothing, then some, then
+// F1, M01, F15, F17: the gateway is killed again and again under load while its node takes nothing, then some, then
 // everything. What was acknowledged as durable arrives, in order; what comes again is what came before, under its numbers.
-func TestF01KillNineWithADeadNode(t *testing.T) {
+func TestF1KillNineWithADeadNode(t *testing.T) {
 	data, n := t.TempDir(), newNode(t)
 	producers := make([]*producer, 4)
 	for i := range producers {

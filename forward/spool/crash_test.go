@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -166,8 +168,15 @@ func survivors(t testing.TB, files *memory, name string, content []byte, want []
 	return len(got)
 }
 
-func TestF03TruncatedAtEveryByte(t *testing.T) {
-	files, name, want := segmentOf(t, 16, 200)
+// thorough tells that the tests of make test-faults run, which have time.
+func thorough() bool { return os.Getenv("FAULTS") != "" }
+
+func TestF3TruncatedAtEveryByte(t *testing.T) {
+	records, size := 16, 200
+	if thorough() { // 64 KiB
+		records, size = 64, 950
+	}
+	files, name, want := segmentOf(t, records, size)
 	whole := files.files[name].seen
 	record := len(whole) / len(want)
 	for n := range whole {
@@ -175,18 +184,36 @@ func TestF03TruncatedAtEveryByte(t *testing.T) {
 			t.Fatalf("cut at %d: %d frames, want %d", n, have, n/record)
 		}
 	}
+	t.Logf("%d cuts", len(whole))
 }
 
-func TestF04EveryBitFlipped(t *testing.T) {
-	files, name, want := segmentOf(t, 12, 300)
+func TestF4EveryBitFlipped(t *testing.T) {
+	records := 12
+	if thorough() { // 16 KiB
+		records = 45
+	}
+	files, name, want := segmentOf(t, records, 300)
 	whole := files.files[name].seen
+	var before, after runtime.MemStats
 	for bit := range len(whole) * 8 {
 		flipped := bytes.Clone(whole)
 		flipped[bit/8] ^= 1 << (bit % 8)
+		began := time.Now()
+		if thorough() {
+			runtime.ReadMemStats(&before)
+		}
 		if have := survivors(t, files, name, flipped, want); have != len(want)-1 {
 			t.Fatalf("bit %d: %d frames of %d, want all but one", bit, have, len(want))
 		}
+		if !thorough() {
+			continue
+		}
+		runtime.ReadMemStats(&after)
+		if took, heap := time.Since(began), after.TotalAlloc-before.TotalAlloc; took > time.Second || heap > 64<<20 {
+			t.Fatalf("bit %d: the start took %s and %d bytes of memory", bit, took, heap)
+		}
 	}
+	t.Logf("%d flips", len(whole)*8)
 }
 
 // M09: damage in an old segment is set aside once and then written out of it; what is around it is delivered.

@@ -18,7 +18,7 @@ func bounds(t *testing.T, files *memory) (*Spool, uint64) {
 
 // F02, F05, M03: numbers that were reserved are known behind a power cut at any operation; those whose sync failed are not
 // given, and nothing that was reserved before is forgotten for that.
-func TestF02ReservedNumbersSurvive(t *testing.T) {
+func TestF2ReservedNumbersSurvive(t *testing.T) {
 	for ops := range 12 {
 		files, given := newMemory(), uint64(0)
 		left := ops + 3 // a spool makes its cursor first

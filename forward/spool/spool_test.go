@@ -242,8 +242,8 @@ func TestALargeGroupThatIsConfirmedDoesNotFillASmallSpace(t *testing.T) {
 	}
 }
 
-// F05: after a failed sync everything goes to a new file, and only then is anything acknowledged.
-func TestF05AFailedSyncPoisonsTheFile(t *testing.T) {
+// F5: after a failed sync everything goes to a new file, and only then is anything acknowledged.
+func TestF5AFailedSyncPoisonsTheFile(t *testing.T) {
 	for at := range 12 {
 		files := newMemory()
 		n := 0

@@ -216,7 +216,7 @@ func written(t testing.TB, records int) (name string, content []byte) {
 }
 
 // F03: a log that is cut off anywhere has all records before the cut, and no damage.
-func TestF03LogTruncatedAtEveryByte(t *testing.T) {
+func TestF3LogTruncatedAtEveryByte(t *testing.T) {
 	name, content := written(t, 20)
 	record := len(content) / 20
 	for n := range content {
@@ -231,7 +231,7 @@ func TestF03LogTruncatedAtEveryByte(t *testing.T) {
 
 // F04, M11: any bit of a log may flip. One record is lost, never a wrong one found; it is set aside once, and the log is
 // sound again as soon as it has been replaced.
-func TestF04EveryBitOfALogFlipped(t *testing.T) {
+func TestF4EveryBitOfALogFlipped(t *testing.T) {
 	name, content := written(t, 8)
 	for bit := range len(content) * 8 {
 		flipped := bytes.Clone(content)
