@@ -17,6 +17,9 @@ func (w *writer) gather(now time.Time) (wait time.Duration, done bool) {
 	}
 	if w.waiting == 0 {
 		w.stuck = nil // there is nothing to find out with; the next frame does
+		if w.current != nil && w.current.live == 0 {
+			return unneeded, w.closing
+		}
 		return idle, w.closing
 	}
 	oldest, size := now, 0

@@ -36,11 +36,12 @@ func (w *writer) expired(seg *segment, now time.Time) bool {
 	return w.stats.Tail > w.cfg.TailBytes || now.Sub(seg.last) > w.cfg.TailAge
 }
 
-// weigh adds up the tail, and finds out whether there is room for it; w.mu is held.
+// weigh adds up the tail, and finds out whether there is room for it; w.mu is held. The segment that is written belongs to it
+// while nothing lives in it: those of many idle spools would keep all others from the space.
 func (w *writer) weigh() {
 	tail := int64(0)
 	for _, seg := range w.segments {
-		if seg.live == 0 && seg != w.current && !seg.unread {
+		if seg.live == 0 && !seg.unread {
 			tail += seg.size
 		}
 	}

@@ -11,6 +11,9 @@ import (
 // sparse is the part of a segment that lives when the rest is copied forward, in percent.
 const sparse = 10
 
+// unneeded is when the segment that is written goes though it could take more: nothing lives in it, and nothing came.
+const unneeded = time.Minute
+
 // tidy removes the segments that hold nothing, oldest first and each for good before the next: after a crash no older
 // frames come back than those that the cursor was written for. A segment of which little lives, while confirmed frames
 // fill most of the spool, is emptied by writing its frames again.
@@ -44,8 +47,9 @@ func (w *writer) oldestDone() (seg *segment, live bool) {
 		return nil, false
 	}
 	if seg = w.segments[i]; seg == w.current {
-		// One that takes no more goes too, or a large group that the backend has would keep a small space full for ever.
-		if seg.live > 0 || seg.size < w.cfg.SegmentBytes {
+		// One that takes no more goes too, or a large group that the backend has would keep a small space full for ever; so
+		// does one that has not been needed for long.
+		if seg.live > 0 || seg.size < w.cfg.SegmentBytes && time.Since(seg.last) < unneeded {
 			return nil, false
 		}
 		w.current = nil
