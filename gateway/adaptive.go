@@ -90,6 +90,7 @@ func (a *adaptive) tick(ctx context.Context, now time.Time) {
 	if r.Idle && len(table.Splits()) == 0 || !a.mayPlan() {
 		return
 	}
+	r.Load.Elapsed = elapsed
 	a.lanes.read(a.stream.forwarder, elapsed, &r.Load)
 	plan := a.planner.Next(table, r.Load, sinceEpoch(now))
 	for _, note := range plan.Notes {

@@ -206,6 +206,9 @@ func TestK07HotKeyKeepsItsOrderBySource(t *testing.T) {
 	if s := split.Splits[0]; s.By != "source" || s.Fanout < 2 || s.Key == nil || *s.Key != "hot" {
 		t.Errorf("%+v", s)
 	}
+	if place, err := in.Explain(t.Context(), "web", []byte("hot"), []byte("source-1")); err != nil || !strings.Contains(string(place), `"split":{"fanout":`) || !strings.Contains(string(place), "to its child") {
+		t.Errorf("explained as %s, %v", place, err)
+	}
 	in.untilTable("web", "even", isEven)
 	f.calm.Store(true)
 	in.untilTable("web", "merged", isMerged)

@@ -14,18 +14,27 @@ import (
 
 // shownPlace is where the events of a key go, as the admin API gives it.
 type shownPlace struct {
-	Stream       string  `json:"stream"`
-	Key          *string `json:"key"`
-	KeyBase64    string  `json:"key_base64,omitempty"`
-	Hash         string  `json:"hash,omitempty"` // the upper 64 bits, in hexadecimal digits
-	Slot         *int32  `json:"slot"`
-	Slots        int     `json:"slots"`
-	Child        *int32  `json:"child"` // of a split key
-	Partition    *int32  `json:"partition"`
-	Epoch        uint32  `json:"epoch,omitempty"`
-	TableVersion uint64  `json:"table_version"`
-	Node         string  `json:"node"`
-	Why          string  `json:"why"`
+	Stream       string      `json:"stream"`
+	Key          *string     `json:"key"`
+	KeyBase64    string      `json:"key_base64,omitempty"`
+	Hash         string      `json:"hash,omitempty"` // the upper 64 bits, in hexadecimal digits
+	Slot         *int32      `json:"slot"`
+	Slots        int         `json:"slots"`
+	Child        *int32      `json:"child"` // of a split key
+	Partition    *int32      `json:"partition"`
+	Epoch        uint32      `json:"epoch,omitempty"`
+	TableVersion uint64      `json:"table_version"`
+	Node         string      `json:"node"`
+	Split        *placeSplit `json:"split,omitempty"`
+	Parked       bool        `json:"parked,omitempty"` // it waits for a change of the table to end
+	Why          string      `json:"why"`
+}
+
+// placeSplit is how the key is split.
+type placeSplit struct {
+	Fanout   int          `json:"fanout"`
+	By       string       `json:"by"` // source or load
+	Children []shownChild `json:"children"`
 }
 
 // Explain says where the events of a key go. See admin.Routing.
@@ -51,7 +60,28 @@ func (g *Gateway) Explain(_ context.Context, name string, key, source []byte) (j
 		out.Child = &at.Child
 	}
 	out.Why = whyThere(table, at)
+	if split, ok := splitOf(table, key); ok {
+		shown := s.adaptive.shownSplit(&split)
+		out.Split = &placeSplit{shown.Fanout, shown.By, shown.Children}
+		if split.Spread {
+			out.Why = fmt.Sprintf("the key is split over %d partitions, and each event goes to the one of them that this gateway has sent least; named is one of them", shown.Fanout)
+		}
+	}
+	if out.Parked = table.Holds(key, at); out.Parked {
+		out.Why += "; it is between two partitions just now: its events wait until what is on its way is confirmed"
+	}
 	return json.Marshal(out)
+}
+
+// splitOf returns the split of a key, when it has one.
+func splitOf(t *partitioner.Table, key []byte) (partitioner.Split, bool) {
+	hi, lo := t.KeyHash(key)
+	for _, s := range t.Splits() {
+		if s.Hi == hi && s.Lo == lo {
+			return s, true
+		}
+	}
+	return partitioner.Split{}, false
 }
 
 func whyThere(t *partitioner.Table, at partitioner.Place) string {

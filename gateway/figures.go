@@ -27,8 +27,12 @@ func (a *adaptive) observe(t *partitioner.Table, r *partitioner.Reading) {
 	if r.Idle && old.idle() {
 		return
 	}
-	next := &figures{heavy: r.Load.Heavy, partitions: make([]float64, len(r.Partitions))}
-	for p, rate := range r.Partitions {
+	next := &figures{heavy: r.Load.Heavy, partitions: make([]float64, len(t.Partitions()))}
+	for p := range next.partitions {
+		rate := 0.0
+		if !r.Idle {
+			rate = r.Partitions[p]
+		}
 		if p < len(old.partitions) {
 			rate = old.partitions[p] + figureMemory*(rate-old.partitions[p])
 		}

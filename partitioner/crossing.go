@@ -78,6 +78,15 @@ func (t *Table) Begin(p Plan) (*Table, error) {
 	return n, nil
 }
 
+// Holds reports whether the table holds back the events of a key that would go to at.
+func (t *Table) Holds(key []byte, at Place) bool {
+	if t.held == nil {
+		return false
+	}
+	hi, lo := t.KeyHash(key)
+	return t.held.has(hi, lo, &at)
+}
+
 // UnderWay reports whether the table holds something back.
 func (t *Table) UnderWay() bool { return t.held != nil }
 

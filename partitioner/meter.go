@@ -97,7 +97,7 @@ func (s *shard) count(hi, lo uint64, weight float64, at *Place) {
 type Reading struct {
 	Load       Load      // Heavy, Slots and Children, rates of the tick
 	Partitions []float64 // weight a second that went to each, with what has no key
-	Idle       bool      // nothing was counted, and nothing heavy is remembered
+	Idle       bool      // nothing was counted and nothing is remembered: the rest is empty
 }
 
 // Tick says how a meter is read.
@@ -117,7 +117,11 @@ func MemoryFor(hold time.Duration) time.Duration {
 
 // Read ends a tick under table t, and returns what was counted in it.
 func (m *Meter) Read(t *Table, tick Tick) Reading {
-	r := Reading{Idle: true, Partitions: make([]float64, len(t.partitions))}
+	r := Reading{Idle: !m.busy()}
+	if r.Idle {
+		return r
+	}
+	r.Partitions = make([]float64, len(t.partitions))
 	r.Load = Load{Elapsed: tick.Elapsed, Slots: make([]float64, len(t.slots)), Children: map[int32]float64{}}
 	var reports []Report
 	for _, s := range *m.shards.Load() {
@@ -127,6 +131,19 @@ func (m *Meter) Read(t *Table, tick Tick) Reading {
 	}
 	r.Load.Heavy = MergeReports(reports...)
 	return r
+}
+
+// busy tells that something was counted since the last Read, or is remembered.
+func (m *Meter) busy() bool {
+	for _, s := range *m.shards.Load() {
+		s.mu.Lock()
+		busy := s.counted || s.sketch.Total() > 0
+		s.mu.Unlock()
+		if busy {
+			return true
+		}
+	}
+	return false
 }
 
 // nothing is the weight below which a sketch is as good as empty: half an event.
@@ -139,7 +156,6 @@ func (s *shard) read(r *Reading, tick Tick) (report Report, ok bool) {
 	if !s.counted && s.sketch.Total() == 0 {
 		return report, false
 	}
-	r.Idle = false
 	s.sketch.memory = MemoryFor(tick.Hold)
 	s.sketch.Tick(tick.Elapsed)
 	if s.sketch.Total() < nothing {
