@@ -5,7 +5,7 @@ import "github.com/headgate-io/headgate/internal/failpoint"
 // finish takes the first frames off the queue and settles their events: the refused ones, of a frame that is
 // alone, with their codes, and all others as confirmed.
 func (l *lane) finish(frames int, refused []refusal) {
-	done, held := l.popRun(frames, len(refused))
+	done, held := l.popRun(frames, refused)
 	l.f.budget.Release(held)
 	last := done[len(done)-1].frame.last()
 	for _, p := range done {
@@ -24,12 +24,12 @@ type popped struct {
 	news  bool
 }
 
-// popRun takes n frames, of whose events so many were refused, off the queue.
-func (l *lane) popRun(n, refused int) (done []popped, held int64) {
+// popRun takes n frames, of whose events some were refused, off the queue.
+func (l *lane) popRun(n int, refused []refusal) (done []popped, held int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	done = make([]popped, n)
-	l.confirmedRun(l.queue[n-1].last(), refused)
+	l.confirmedRun(l.queue[n-1], refused)
 	events := 0
 	for i, fr := range l.queue[:n] {
 		done[i] = popped{fr, !fr.durable}
@@ -43,8 +43,8 @@ func (l *lane) popRun(n, refused int) (done []popped, held int64) {
 		l.spilled.gap -= n
 	}
 	l.counts.inflight -= events
-	l.counts.delivered += uint64(events - refused)
-	l.counts.refused += uint64(refused)
+	l.counts.delivered += uint64(events - len(refused))
+	l.counts.refused += uint64(len(refused))
 	l.counts.bytes -= held
 	l.sealNow()
 	return done, held

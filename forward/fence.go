@@ -133,11 +133,15 @@ func (f *Forwarder) LaneLoads(dst []LaneLoad) []LaneLoad {
 // ackWeight is what a new measurement counts in the smoothed time of a run.
 const ackWeight = 0.2
 
-// confirmedRun notes a run that was confirmed now up to the event of that number, of whose events so many were refused;
-// l.mu is held.
-func (l *lane) confirmedRun(last uint64, refused int) {
-	if refused == 0 { // else who knows which of them is the last that is stored
-		l.stored = last
+// confirmedRun notes a run that the backend is done with now; last is its last frame, and refused are those of its events
+// that are not stored, when it is alone. l.mu is held.
+func (l *lane) confirmedRun(last *frame, refused []refusal) {
+	at := last.events - 1
+	for n := len(refused) - 1; n >= 0 && refused[n].at == at; n-- {
+		at--
+	}
+	if at >= 0 {
+		l.stored = last.first + uint64(at)
 	}
 	took := time.Since(l.sentAt)
 	if l.ack == 0 {

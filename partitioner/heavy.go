@@ -25,13 +25,17 @@ type Report struct {
 func (s *Sketch) Report(share float64) Report {
 	r := Report{Floor: s.Floor(), Total: s.total}
 	least := share * s.total
-	for i := range s.counters {
-		c := &s.counters[i]
-		if c.count < least {
-			r.Floor = max(r.Floor, c.count)
-			continue
+	for n := range s.sets {
+		b := &s.sets[n]
+		for i, count := range b.count {
+			switch {
+			case count == 0 || math.IsInf(count, 1):
+			case count < least:
+				r.Floor = max(r.Floor, count)
+			default:
+				r.Keys = append(r.Keys, Heavy{Hi: b.hi[i], Lo: b.lo[i], Fast: b.fast[i], Lower: max(0, count-b.err[i]), Upper: count})
+			}
 		}
-		r.Keys = append(r.Keys, Heavy{Hi: c.hi, Lo: c.lo, Fast: c.fast, Lower: max(0, c.count-c.err), Upper: c.count})
 	}
 	slices.SortFunc(r.Keys, heavier)
 	return r

@@ -35,8 +35,8 @@ type shard struct {
 // maxShards bounds what a meter takes; so many batches at once are more than a processor's worth each.
 const maxShards = 8
 
-// CountersFor is how many keys a sketch follows for a stream of n partitions: the error of a key is below a twelfth of
-// what makes it too big, and the memory small.
+// CountersFor is how many keys a sketch follows for a stream of n partitions: the error of a key is about a twelfth of
+// what makes it too big, and the memory, 48 bytes a key, small.
 func CountersFor(n int) int {
 	return min(DefaultCounters, 1<<bits.Len(uint(64*n-1)))
 }

@@ -34,7 +34,7 @@ func TestSketchBoundsHoldAfterAnyMerge(t *testing.T) {
 				continue
 			}
 			key, w := rapid.Uint64Range(0, 40).Draw(t, "key"), rapid.Float64Range(1, 100).Draw(t, "weight")
-			rapid.SampledFrom(sketches).Draw(t, "sketch").Add(key, key%7, w) // many collide in the index
+			rapid.SampledFrom(sketches).Draw(t, "sketch").Add(key, key%7, w) // many fall into the same set
 			truth[key] += w
 			total += w
 		}
@@ -50,7 +50,7 @@ func TestSketchBoundsHoldAfterAnyMerge(t *testing.T) {
 		}
 		for _, r := range []Report{all, nested} {
 			checkBounds(t, r, truth, total)
-			if most := total/float64(counters) + share*total; r.Floor > most*(1+1e-9)+1e-9 {
+			if most := total/float64(min(counters, ways)) + share*total; r.Floor > most*(1+1e-9)+1e-9 { // the worst keys are all in one set
 				t.Fatalf("floor %v of a total of %v with %d counters", r.Floor, total, counters)
 			}
 		}
@@ -112,8 +112,8 @@ func TestUniqueKeysLookLight(t *testing.T) {
 			t.Fatalf("a key that came once has a lower bound of %v, %v", k.Lower, k.Fast)
 		}
 	}
-	if r.Floor > r.Total/DefaultCounters*1.001 {
-		t.Errorf("floor %v of %v", r.Floor, r.Total)
+	if r.Floor > r.Total/DefaultCounters*1.5 {
+		t.Errorf("floor %v of %v, %v a counter", r.Floor, r.Total, r.Total/DefaultCounters)
 	}
 }
 
