@@ -28,9 +28,12 @@ func (l *lane) introduce(ctx context.Context) error {
 	if l.numbers.bound > 0 {
 		soon, cancel := context.WithTimeout(ctx, patient)
 		defer cancel()
-		ctx = soon
+		_ = l.resume(soon)
+		return nil
 	}
-	_ = l.limited(l.resume)(ctx)
+	if l.limited(l.resume)(ctx) == nil { // so that a later process knows of it, whether an event comes or not
+		_ = l.reserve(ctx)
+	}
 	return nil
 }
 

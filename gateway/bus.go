@@ -70,6 +70,7 @@ type bus struct {
 	maxBytes         settings.Bytes         // of all streams together; 0: no bound
 	link             *jetstream.Link        // of the writer
 	back             atomic.Pointer[func()] // called when it is connected again
+	largest          int64                  // message that it took when it was reached last
 	tail             bool                   // the spools keep a tail for it
 	writer, readConn *nats.Conn             // apart, so that publishing does not wait behind reading
 	reader           *jetstream.Reader
@@ -108,8 +109,8 @@ func (b *bus) complete(cfg *JetStreamConfig, conns []*nats.Conn, log *slog.Logge
 	return errors.Join(errReader, errKeeper)
 }
 
-// dialBuses connects to the external servers, and fails when one cannot be reached.
-func dialBuses(ctx context.Context, cfg Config, log *slog.Logger) (all map[string]*bus, err error) {
+// dialBuses connects to the external servers, and fails when one cannot be reached that never was.
+func dialBuses(ctx context.Context, f *folder, cfg Config, log *slog.Logger) (all map[string]*bus, err error) {
 	all = map[string]*bus{}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Backends)) {
 		c := cfg.Backends[name].JetStream
@@ -117,9 +118,11 @@ func dialBuses(ctx context.Context, cfg Config, log *slog.Logger) (all map[strin
 			continue
 		}
 		at := jetstream.Address{URL: c.URL, Creds: c.Creds}
+		before := f.reachedBefore(name, at.String())
+		at.Known = before.MaxPayload > 0
 		conns, err := jetstream.Dial(ctx, at, log.With("backend", name), "forward", "read")
 		if err == nil {
-			all[name] = &bus{name: name, where: at.String()}
+			all[name] = &bus{name: name, where: at.String(), largest: before.MaxPayload}
 			err = all[name].complete(c, conns, log)
 		}
 		if err != nil {
@@ -127,6 +130,13 @@ func dialBuses(ctx context.Context, cfg Config, log *slog.Logger) (all map[strin
 			return nil, fmt.Errorf("backends.%s: %w", name, err)
 		}
 		nc := all[name].writer
+		if !nc.IsConnected() {
+			continue
+		}
+		if err := f.keepReached(name, reached{URL: at.String(), MaxPayload: nc.MaxPayload()}); err != nil {
+			closeBuses(all)
+			return nil, fmt.Errorf("backends.%s: remember that it was reached: %w", name, err)
+		}
 		log.Info("backend opened", "backend", name, "server", nc.ConnectedUrlRedacted(), "version", nc.ConnectedServerVersion(),
 			"max_payload", nc.MaxPayload(), "replicas", all[name].replicas, "streams", all[name].spread,
 			"sync", "as the server is configured, which it does not tell; `sync_interval: always` makes delivered mean synced")
@@ -163,7 +173,7 @@ func (b *bus) fits(cfg *StreamConfig) error {
 	if err := b.roomFor(cfg); err != nil {
 		return event.Problemf(event.BadConfiguration, "%v", err)
 	}
-	largest := b.writer.MaxPayload()
+	largest := b.maxPayload()
 	if int64(cfg.Limits.Event)+frameOverhead <= largest {
 		return nil
 	}
@@ -172,19 +182,42 @@ func (b *bus) fits(cfg *StreamConfig) error {
 		cfg.Limits.Event, b.name, b.where, settings.Bytes(largest), settings.Bytes(max(0, largest-frameOverhead)))
 }
 
-// open opens a stream's backend there.
+// maxPayload is the largest message that the server takes, or took.
+func (b *bus) maxPayload() int64 {
+	if n := b.writer.MaxPayload(); n > 0 {
+		return n
+	}
+	return b.largest
+}
+
+// open opens a stream's backend there; on a server that was away since the start, as soon as it is back.
 func (b *bus) open(ctx context.Context, name, gateway string, partitions int, log *slog.Logger) (delivery, error) {
+	if b.largest > 0 && !b.writer.IsConnected() {
+		far := &distant{bus: b, make: func(ctx context.Context) (*jetstream.Backend, error) {
+			return b.make(ctx, name, gateway, partitions, log)
+		}}
+		return delivery{Backend: far, Err: func() error { return errors.Join(b.err(), far.err()) }, close: func() {}, check: far.check,
+			maxRun: jetstream.MaxRun(b.largest), away: true, bus: b}, nil
+	}
+	to, err := b.make(ctx, name, gateway, partitions, log)
+	if err != nil {
+		return delivery{}, err
+	}
+	state := func() error { return errors.Join(b.err(), to.Err()) }
+	return delivery{Backend: to, Err: state, close: func() {}, check: to.Check, maxRun: to.MaxRun(), away: b.name != LocalBackend, bus: b}, nil
+}
+
+func (b *bus) make(ctx context.Context, name, gateway string, partitions int, log *slog.Logger) (*jetstream.Backend, error) {
 	maxBytes, err := b.keeper.Grant(ctx, name, b.spread)
 	if err != nil {
-		return delivery{}, fmt.Errorf("backend %s: %w", b.name, err)
+		return nil, fmt.Errorf("backend %s: %w", b.name, err)
 	}
 	to, err := jetstream.Open(ctx, b.writer, jetstream.Config{
 		Stream: name, Gateway: gateway, MaxBytes: maxBytes, Replicas: b.replicas, Streams: b.spread, Partitions: partitions,
 		OnFull: b.keeper.Full, Link: b.link, Own: b.fault != nil, Lost: b.lost(name),
 	}, log)
 	if err != nil {
-		return delivery{}, fmt.Errorf("backend %s (%s): %w", b.name, b.where, err)
+		return nil, fmt.Errorf("backend %s (%s): %w", b.name, b.where, err)
 	}
-	state := func() error { return errors.Join(b.err(), to.Err()) }
-	return delivery{Backend: to, Err: state, close: func() {}, check: to.Check, maxRun: to.MaxRun(), away: b.name != LocalBackend, bus: b}, nil
+	return to, nil
 }

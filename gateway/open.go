@@ -38,7 +38,7 @@ func (g *Gateway) open(ctx context.Context) (err error) {
 		return err
 	}
 	for _, b := range g.stores.buses { // what its configuration says now is in force before streams are opened
-		if err := b.keeper.Look(ctx); err != nil {
+		if err := b.keeper.Look(ctx); err != nil && b.writer.IsConnected() {
 			return fmt.Errorf("backend %s (%s): %w", b.name, b.where, err)
 		}
 	}

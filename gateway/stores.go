@@ -45,7 +45,7 @@ func openStores(ctx context.Context, f *folder, cfg Config, log *slog.Logger) (s
 	if s.control, err = openControl(ctx, f, log); err != nil {
 		return s, fmt.Errorf("open control store: %w", err)
 	}
-	if s.buses, err = dialBuses(ctx, cfg, log); err != nil {
+	if s.buses, err = dialBuses(ctx, f, cfg, log); err != nil {
 		return s, err
 	}
 	return s, s.openLocal(ctx, f, cfg, log)

@@ -219,3 +219,49 @@ func TestExternalNATSLargestEvent(t *testing.T) {
 		t.Errorf("a stop ends with %d and this log:\n%s", code, p.log)
 	}
 }
+
+// F15, A02: a gateway that has reached its NATS server before starts while that is away, takes durable events for partitions that
+// never had one, is killed and does so again; when the server is back everything is delivered, once and in order.
+func TestF15StartWhileExternalNATSIsAway(t *testing.T) {
+	server, data := newNATS(t, "max_payload: 4MB"), t.TempDir()
+	server.start()
+	args := []string{"--set", fmt.Sprintf("backends={bus: {jetstream: {url: %q}}}", server.url()), "--set", "streams={s: {backend: bus, partitions: 3, key: {json: /k}}}"}
+	p := startGateway(t, data, args...)
+	want := map[string][]string{}
+	send := func(key string, n int) {
+		event := fmt.Sprintf(`{"k":%q,"n":%d}`, key, n)
+		if status, answer := p.post("s", event, "ack=durable"); status != 200 {
+			t.Fatalf("%s: %d %s\n%s", event, status, answer, p.log)
+		}
+		want[key] = append(want[key], event)
+	}
+	send("a", 0)
+	p.kill()
+	server.kill()
+	for life := range 2 {
+		p = startGateway(t, data, args...)
+		for n := range 3 {
+			for _, key := range []string{"a", "b", "c", "d", "e"} {
+				send(key, 10*life+n+1)
+			}
+		}
+		if status, answer := p.ask("GET", p.admin+"/readyz?verbose", "", ""); status != 503 || !strings.Contains(answer, server.addr) {
+			t.Errorf("readiness: %d %s", status, answer)
+		}
+		p.kill()
+	}
+	p = startGateway(t, data, args...)
+	send("a", 99)
+	server.start()
+	p.until("all is delivered", func() bool {
+		status, _ := p.ask("GET", p.admin+"/v1/streams/s/events?from=start", "", "") // its readers have a connection of their own
+		if ready, _ := p.ask("GET", p.admin+"/readyz", "", ""); status != 200 || ready != 200 {
+			return false
+		}
+		got := map[string][]string{}
+		for _, r := range p.tail("s") {
+			got[*r.Key] = append(got[*r.Key], r.Data)
+		}
+		return fmt.Sprint(got) == fmt.Sprint(want)
+	})
+}

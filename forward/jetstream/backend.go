@@ -141,7 +141,10 @@ func (b *Backend) Send(ctx context.Context, run *forward.Run) error {
 }
 
 // MaxRun returns the bytes a run's payload may have.
-func (b *Backend) MaxRun() int { return int(b.nc.MaxPayload()) - runHeadroom }
+func (b *Backend) MaxRun() int { return MaxRun(b.nc.MaxPayload()) }
+
+// MaxRun is that of a server which takes messages of at most maxPayload bytes.
+func MaxRun(maxPayload int64) int { return int(maxPayload) - runHeadroom }
 
 // Err returns why lanes have been stopped, joined, or nil. A stopped lane starts again with the process.
 func (b *Backend) Err() error {

@@ -18,11 +18,13 @@ import (
 type Address struct {
 	URL   string // nats://, tls://, ws:// or wss://; several of a cluster are separated by commas
 	Creds string // credentials: file:PATH, env:NAME (which holds the file's text), or a path; empty: none
+	Known bool   // it was reached before: a start goes on without it, and connects when it is back
 }
 
 const (
 	// startPatience is how long a server may be away at start: long enough for one that is started at the same time.
 	startPatience = 10 * time.Second
+	knownPatience = 2 * time.Second // the same for one that was reached before
 	connectWait   = 2 * time.Second
 	longestPause  = 5 * time.Second // between attempts to connect again
 	pingEvery     = 10 * time.Second
@@ -105,7 +107,11 @@ func Dial(ctx context.Context, a Address, log *slog.Logger, names ...string) (al
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	patience := startPatience
+	if a.Known {
+		patience = knownPatience
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for _, name := range names {
 		nc, err := dial(ctx, a, name, creds, log)
@@ -122,8 +128,8 @@ func Dial(ctx context.Context, a Address, log *slog.Logger, names ...string) (al
 
 func dial(ctx context.Context, a Address, name string, creds nats.Option, log *slog.Logger) (*nats.Conn, error) {
 	log = log.With("server", a.String(), "connection", name)
-	for {
-		nc, err := nats.Connect(a.URL, creds, nats.Name("headgate-"+name), nats.Timeout(connectWait),
+	connect := func(more ...nats.Option) (*nats.Conn, error) {
+		return nats.Connect(a.URL, append(more, creds, nats.Name("headgate-"+name), nats.Timeout(connectWait),
 			nats.MaxReconnects(-1), nats.CustomReconnectDelay(reconnectPause), nats.ReconnectBufSize(-1),
 			nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(2), nats.IgnoreAuthErrorAbort(),
 			nats.DisconnectErrHandler(func(nc *nats.Conn, err error) {
@@ -132,7 +138,10 @@ func dial(ctx context.Context, a Address, name string, creds nats.Option, log *s
 				}
 			}),
 			nats.ReconnectHandler(func(nc *nats.Conn) { log.Info("backend is back", "at", nc.ConnectedUrlRedacted()) }),
-			nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { log.Warn("nats connection", "error", err) }))
+			nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { log.Warn("nats connection", "error", err) }))...)
+	}
+	for {
+		nc, err := connect()
 		if err == nil {
 			return nc, nil
 		}
@@ -142,6 +151,10 @@ func dial(ctx context.Context, a Address, name string, creds nats.Option, log *s
 		select {
 		case <-time.After(connectWait / 8):
 		case <-ctx.Done():
+			if a.Known && context.Cause(ctx) == context.DeadlineExceeded {
+				log.Warn("backend is away; connecting again for ever", "error", err)
+				return connect(nats.RetryOnFailedConnect(true), nats.ConnectHandler(func(nc *nats.Conn) { log.Info("backend is there", "at", nc.ConnectedUrlRedacted()) }))
+			}
 			return nil, fmt.Errorf("%w (waited %v; is the server running, and the URL right?)", err, startPatience)
 		}
 	}
