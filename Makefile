@@ -8,7 +8,7 @@ LDFLAGS  = -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 GUEST    = examples/plugins/accesslog/accesslog.wasm
 FUZZTIME ?= 10s
 
-.PHONY: all build plugins demo run test test-race test-crash test-faults bench-delivery test-fairness test-isolation test-hostile test-swap fuzz bench bench-partitioner cross cases fmt clean
+.PHONY: all build plugins demo run test test-race test-crash test-faults bench-delivery test-fairness test-isolation test-hostile test-swap fuzz bench bench-partitioner cross cases fmt clean bench-plugins
 
 all: build plugins
 
@@ -65,6 +65,11 @@ fuzz:             ## each fuzz target for FUZZTIME
 bench: all        ## CPU time, rate and memory beside a floor; CHECK=1 fails over a target, BENCH="..." passes flags on
 	go build -o bin/bench ./bench
 	./bin/bench $(if $(CHECK),-check) $(BENCH)
+
+bench-plugins:    ## every figure of plugins beside its target; EVENTS=n for the memory of guests
+	HEADGATE_TARGETS=1 go test -count=1 -v -timeout 30m -run 'TestTargets$$' ./plugins
+	HEADGATE_EVENTS=$(or $(EVENTS),10000000) go test -count=1 -v -timeout 60m -run L01MemoryOfTheSDKsStaysFlat ./plugins
+	go test -run '^$$' -bench 'FilterBeside|Metering' ./plugins
 
 bench-partitioner: ## every figure of the partitioner beside its target; EVENTS=n a run, CHECK=1 fails over a target
 	go run ./internal/simulate/table -events $(or $(EVENTS),10000000) $(if $(CHECK),-check)
