@@ -39,7 +39,12 @@ type sessionGate struct {
 
 func serveSessions(t *testing.T, s *fakeStream, change ...func(*Deps)) *sessionGate {
 	t.Helper()
-	g := &sessionGate{fakeStream: s, Network: lossy.New(1, 10*time.Millisecond), t: t, budget: budget.New(64 << 20), ran: make(chan struct{})}
+	return serveSessionsAt(t, s, lossy.New(1, 10*time.Millisecond), change...)
+}
+
+func serveSessionsAt(t *testing.T, s *fakeStream, n *lossy.Network, change ...func(*Deps)) *sessionGate {
+	t.Helper()
+	g := &sessionGate{fakeStream: s, Network: n, t: t, budget: budget.New(64 << 20), ran: make(chan struct{})}
 	g.at = g.Endpoint("10.0.0.1:443")
 	deps := Deps{Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Budget: g.budget}
 	for _, c := range change {

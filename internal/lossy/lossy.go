@@ -42,6 +42,13 @@ func (n *Network) Set(f Faults) {
 	n.faults = f
 }
 
+// Seed makes faults others.
+func (n *Network) Seed(seed uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.random = rand.New(rand.NewPCG(seed, 0))
+}
+
 // Block loses every datagram, or no longer does.
 func (n *Network) Block(all bool) {
 	n.mu.Lock()
@@ -105,7 +112,8 @@ func (e *Endpoint) WriteTo(p []byte, to net.Addr) (int, error) {
 	default:
 	}
 	d := datagram{e.address(), slices.Clone(p)}
-	n, target := e.net, to.(*net.UDPAddr).AddrPort()
+	n, at := e.net, to.(*net.UDPAddr).AddrPort()
+	target := netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	f := n.faults
