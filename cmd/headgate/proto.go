@@ -23,7 +23,7 @@ func routeFlags(cmd *cobra.Command) *route {
 	if otherwise == "" {
 		otherwise = "https://127.0.0.1:8443"
 	}
-	cmd.Flags().StringVar(&r.proto, "proto", "http", "http (HTTP/1.1 at --url), or h3 (HTTP/3 at --quic-url)")
+	cmd.Flags().StringVar(&r.proto, "proto", "http", "http (HTTP/1.1 at --url), h3 (HTTP/3 at --quic-url), or quic (a session, there)")
 	cmd.Flags().StringVar(&r.quic, "quic-url", otherwise, "the gateway's UDP listener; also HEADGATE_QUIC_URL")
 	return r
 }
@@ -33,10 +33,10 @@ func (r *route) dial() (*remote, error) {
 	switch r.proto {
 	case "http":
 		return r.tcp.dial()
-	case "h3":
+	case "h3", "quic":
 		return r.udp()
 	}
-	return nil, usagef("--proto is http or h3, not %q", r.proto)
+	return nil, usagef("--proto is http, h3 or quic, not %q", r.proto)
 }
 
 // udp is the gateway over HTTP/3.
@@ -47,7 +47,7 @@ func (r *route) udp() (*remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	secure := to.http.Transport.(*http.Transport).TLSClientConfig
-	to.http.Transport = &http3.Transport{TLSClientConfig: secure, QUICConfig: &quic.Config{}, DisableCompression: true}
+	to.tls = to.http.Transport.(*http.Transport).TLSClientConfig
+	to.http.Transport = &http3.Transport{TLSClientConfig: to.tls, QUICConfig: &quic.Config{}, DisableCompression: true}
 	return to, nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ type remote struct {
 	flag  string // which flag sets it
 	token string // sent with each request; empty: none
 	http  *http.Client
+	tls   *tls.Config // of QUIC, else nil
 }
 
 // address is the flags for a listener's URL, the token it wants, and how it is trusted under https.

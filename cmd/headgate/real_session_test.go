@@ -1,0 +1,130 @@
+package main
+
+import (
+	"crypto/tls"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/headgate-io/headgate/sdk/client"
+	"github.com/headgate-io/headgate/sdk/session"
+)
+
+func TestSendInASession(t *testing.T) {
+	p := startGateway(t, t.TempDir(), onQUIC...)
+	file := filepath.Join(t.TempDir(), "events.ndjson")
+	if err := os.WriteFile(file, []byte("{\"n\":1}\n\n{\r\n{\"n\":2}\r\n{\"n\":3}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, batch := range []string{"1", "500"} {
+		out, errs := p.headgate(1, "send", "--proto", "quic", "--quic-url", p.quicURL(), "--stream", "web"+batch, "--batch", batch, file)
+		if !strings.Contains(out, `"sent":4,"accepted":3,"filtered":0,"rejected":1,"duplicates":0,"deadlettered":0`) || !strings.Contains(errs, "events.ndjson:3: malformed_json") {
+			t.Errorf("batches of %s: %s%s", batch, out, errs)
+		}
+		if rows := p.tail("web" + batch); len(rows) != 3 || rows[0].Data != `{"n":1}` && rows[1].Data != `{"n":1}` && rows[2].Data != `{"n":1}` {
+			t.Errorf("stored %+v", rows)
+		}
+	}
+	if _, errs := p.headgate(1, "send", "--proto", "quic", "--quic-url", p.quicURL(), "--stream", "NO", file); !strings.Contains(errs, "bad_stream_name") {
+		t.Errorf("%s", errs)
+	}
+	if _, errs := p.headgate(2, "send", "--proto", "quic", "--quic-url", p.quicURL(), "--stream", "web", "--type", "text/plain", file); !strings.Contains(errs, "use --proto h3") {
+		t.Errorf("%s", errs)
+	}
+}
+
+// Without UDP, a session's events go over HTTP.
+func TestF60SendFallsBackToHTTP(t *testing.T) {
+	p := startGateway(t, t.TempDir(), "--set", "quic.listen=none")
+	file := filepath.Join(t.TempDir(), "events.ndjson")
+	if err := os.WriteFile(file, []byte("1\n2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, errs := p.headgate(0, "send", "--proto", "quic", "--quic-url", "https://127.0.0.1:9", "--stream", "web", file)
+	if !strings.Contains(out, `"sent":2,"accepted":2`) {
+		t.Errorf("%s%s", out, errs)
+	}
+}
+
+// F1, F58 of sessions: the gateway is killed in the middle, more than once. Nothing that was sent is lost, order is kept, and
+// nothing is stored twice that was acknowledged: only what was in flight at a kill may be.
+func TestF58SessionOverKills(t *testing.T) {
+	data := t.TempDir()
+	p := startGateway(t, data, append(onQUIC, "--set", "streams={s: {partitions: 1}}")...)
+	at := strings.TrimPrefix(p.quicURL(), "https://")
+	c, err := client.New(client.Config{Address: at, Stream: "s", Framing: session.JSON, TLS: &tls.Config{InsecureSkipVerify: true}, InFlight: 4 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const batches, each = 1500, 5
+	var safe []int // before each kill: the events below it are not sent again
+	var all []*client.Batch
+	known := 0 // events that were acknowledged before a kill
+	for i := range batches {
+		if i > 0 && i%400 == 0 {
+			for known/each < len(all) && done(all[known/each]) {
+				known += each
+			}
+			p.kill()
+			safe = append(safe, known)
+			p = startGateway(t, data, "--set", "quic.listen="+at, "--set", "streams={s: {partitions: 1}}")
+		}
+		var events [][]byte
+		for k := range each {
+			events = append(events, fmt.Append(nil, i*each+k))
+		}
+		b, err := c.Send(t.Context(), events...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, b)
+	}
+	if err := c.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	accepted, duplicates := 0, 0
+	for _, b := range all {
+		r, err := b.Wait(t.Context())
+		if err != nil || r.Accepted+r.Duplicates != each || r.Settled > 0 {
+			t.Errorf("%d: %+v %v", b.First, r, err)
+		}
+		accepted, duplicates = accepted+r.Accepted, duplicates+r.Duplicates
+	}
+	next, again := 0, 0
+	for i, r := range p.tail("s") {
+		n, err := strconv.Atoi(r.Data)
+		if err != nil || n > next {
+			t.Fatalf("stored event %d is %s, want %d", i, r.Data, next)
+		}
+		if n < next { // sent again after a kill
+			if again++; !slices.ContainsFunc(safe, func(from int) bool { return n >= from && n < from+inFlight }) {
+				t.Fatalf("event %d is stored twice, and was acknowledged: %v", n, safe)
+			}
+			continue
+		}
+		next++
+	}
+	if next != batches*each {
+		t.Errorf("%d events are stored, want %d", next, batches*each)
+	}
+	t.Logf("%d accepted, %d known from before a kill, %d stored twice", accepted, duplicates, again)
+	if code := p.terminate(); code != 0 {
+		t.Errorf("exit %d; log:\n%s", code, p.log)
+	}
+}
+
+// inFlight is how many events a client with 4 KiB of them may have in flight at most: each has two bytes at least.
+const inFlight = 4 << 10 / 2
+
+func done(b *client.Batch) bool {
+	select {
+	case <-b.Done():
+		return true
+	default:
+		return false
+	}
+}
