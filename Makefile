@@ -8,7 +8,7 @@ LDFLAGS  = -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 GUEST    = examples/plugins/accesslog/accesslog.wasm
 FUZZTIME ?= 10s
 
-.PHONY: all build plugins demo run test test-race test-crash test-faults bench-delivery test-fairness test-isolation test-hostile test-swap fuzz bench bench-partitioner cross cases fmt clean bench-plugins
+.PHONY: all build plugins demo run test test-race test-crash test-faults bench-delivery test-fairness test-isolation test-hostile test-python test-swap fuzz bench bench-partitioner cross cases fmt clean bench-plugins
 
 all: build plugins
 
@@ -54,6 +54,10 @@ test-hostile:     ## hostile modules against the binary, beside a stream that be
 	dir=$$(mktemp -d); trap 'rm -rf '$$dir EXIT; \
 	HEADGATE_WRITE_HOSTILE=$$dir go test -count=1 -run WriteHostileModules ./plugins && \
 	HEADGATE_HOSTILE=$$dir go test -count=1 -run "F61F62F63F64F65F66F67HostileModules|F61PausesWhileGuestsCompute" -timeout 10m -v ./cmd/headgate
+
+test-python:      ## the example client in Python against the gateway, with aioquic in a folder of its own
+	dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && python3 -m venv $$dir && $$dir/bin/pip install -q aioquic==1.* && \
+		HEADGATE_TEST_PYTHON=$$dir/bin/python go test -count=1 -run PythonSends -v ./cmd/headgate
 
 test-swap:        ## plugins are changed each second under 100,000 events a second for SWAP=n seconds; then UPLOADS=n versions
 	HEADGATE_SWAP=$(or $(SWAP),60) go test -count=1 -run "L12SwapUnderLoad|L10SuspensionUnderLoad" -timeout 10m -v ./cmd/headgate

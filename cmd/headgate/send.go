@@ -73,15 +73,7 @@ func newSendCommand(c clock) *cobra.Command {
 		s.progress = newProgress(s.stderr, size, c.now())
 		ctx, stop := interruptible(cmd.Context())
 		defer stop()
-		send := s.sendAll
-		if at.proto == "quic" {
-			t, err := at.talk(s)
-			if err != nil {
-				return err
-			}
-			send = t.sendAll
-		}
-		err = send(ctx, cut(file, o.mediaType, o.batch))
+		err = at.send(ctx, s, cut(file, o.mediaType, o.batch))
 		return errors.Join(err, json.NewEncoder(cmd.OutOrStdout()).Encode(s.total))
 	}
 	return cmd

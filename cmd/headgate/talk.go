@@ -46,6 +46,18 @@ func framingOf(mediaType string) (session.Framing, error) {
 	return 0, usagef("--proto quic sends application/x-ndjson and application/vnd.headgate.events, not %q; use --proto h3", mediaType)
 }
 
+// send sends the batches of a file.
+func (r *route) send(ctx context.Context, s *sender, source batches) error {
+	if r.proto != "quic" {
+		return s.sendAll(ctx, source)
+	}
+	t, err := r.talk(s)
+	if err != nil {
+		return err
+	}
+	return t.sendAll(ctx, source)
+}
+
 // talk opens a session. Where UDP does not come through, it goes over HTTP at --url, if that is the same host.
 func (r *route) talk(s *sender) (*talk, error) {
 	to, err := r.udp()

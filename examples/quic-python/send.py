@@ -1,0 +1,190 @@
+"""Sends the lines of a file as events to a Headgate in a session over QUIC (docs/quic.md).
+
+    pip install aioquic
+    python send.py 127.0.0.1:8443 STREAM FILE [--insecure] [--token TOKEN]
+
+It prints what became of the events, names those that were rejected, and exits 1 if there are any, or if something is not
+acknowledged. It is an example of the protocol: it holds the whole file, and goes on with its session when a connection is lost.
+"""
+
+import argparse
+import asyncio
+import collections
+import json
+import random
+import secrets
+import ssl
+import sys
+
+from aioquic.asyncio import connect
+from aioquic.quic.configuration import QuicConfiguration
+
+HELLO, EVENTS, FIN = 1, 2, 3
+WELCOME, ACK, RESULT, REJECT, CREDIT, SLOWDOWN, GOAWAY, ERROR = range(16, 24)
+DURABLE, LINES = 2, 1
+
+
+class Refused(Exception):
+    """An ERROR that sending again does not mend."""
+
+
+def varint(n):
+    out = bytearray()
+    while n >= 0x80:
+        out.append(n & 0x7F | 0x80)
+        n >>= 7
+    out.append(n)
+    return bytes(out)
+
+
+def text(s):
+    raw = s.encode()
+    return varint(len(raw)) + raw
+
+
+def frame(kind, payload=b""):
+    return varint(kind) + varint(len(payload)) + payload
+
+
+async def read_varint(reader):
+    value = shift = 0
+    while True:
+        byte = (await reader.readexactly(1))[0]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value
+        shift += 7
+
+
+async def read_frame(reader):
+    kind = await read_varint(reader)
+    length = await read_varint(reader)
+    return kind, Fields(await reader.readexactly(length))
+
+
+class Fields:
+    def __init__(self, raw):
+        self.raw, self.at = raw, 0
+
+    def varint(self):
+        value = shift = 0
+        while True:
+            byte = self.raw[self.at]
+            self.at += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+
+    def text(self):
+        n = self.varint()
+        self.at += n
+        return self.raw[self.at - n : self.at].decode()
+
+
+class Session:
+    """What outlives a connection."""
+
+    def __init__(self, stream, token, events, per_frame):
+        self.stream, self.token = stream, token
+        self.name = secrets.token_hex(16)
+        self.events, self.per_frame = events, per_frame
+        self.acked = 0  # everything up to it has its outcome
+        self.heard = set()  # first sequences of frames whose RESULT has come
+        self.counts = collections.Counter()
+
+    def hello(self):
+        payload = varint(1) + text(self.stream) + text(self.name) + text(self.token) + text("")
+        return frame(HELLO, payload + varint(DURABLE) + varint(self.acked) + varint(0))
+
+    async def run(self, reader, writer):
+        writer.write(self.hello())
+        kind, f = await read_frame(reader)
+        if kind == ERROR:
+            self.error(f)
+        f.text()
+        settled, credit = f.varint(), f.varint()
+        at = max(settled, self.acked)
+        finished = False
+        while True:
+            while credit > 0 and at < len(self.events):
+                some = self.events[at : at + self.per_frame]
+                payload = varint(at + 1) + varint(len(some)) + varint(LINES) + varint(0) + b"".join(e + b"\n" for e in some)
+                writer.write(frame(EVENTS, payload))
+                credit -= len(payload)
+                at += len(some)
+            if at == len(self.events) and not finished:
+                writer.write(frame(FIN))
+                writer.write_eof()
+                finished = True
+            kind, f = await read_frame(reader)
+            if kind == ACK:
+                level, up_to = f.varint(), f.varint()
+                if level >= DURABLE:
+                    self.acked = max(self.acked, up_to)
+            elif kind == RESULT:
+                first, _, _ = f.varint(), f.varint(), f.varint()
+                if first not in self.heard:
+                    self.heard.add(first)
+                    for name in ("accepted", "filtered", "rejected", "duplicates", "deadlettered"):
+                        self.counts[name] += f.varint()
+            elif kind == REJECT:
+                seq, _ = f.varint(), f.varint()
+                print(f"event {seq}: {f.text()}: {f.text()}", file=sys.stderr)
+            elif kind == CREDIT:
+                credit += f.varint()
+            elif kind == SLOWDOWN:
+                print(f"held for {f.varint()} ms: {f.text()}", file=sys.stderr)
+            elif kind == GOAWAY:
+                raise ConnectionError("the gateway stops")
+            elif kind == ERROR:
+                self.error(f)
+            elif kind == FIN:
+                return
+
+    def error(self, f):
+        retryable, code, detail = f.varint(), f.text(), f.text()
+        raise (ConnectionError if retryable else Refused)(f"{code}: {detail}")
+
+
+async def send(options, session):
+    host, _, port = options.address.rpartition(":")
+    configuration = QuicConfiguration(is_client=True, alpn_protocols=["headgate/1"], server_name=host)
+    if options.insecure:
+        configuration.verify_mode = ssl.CERT_NONE
+    for attempt in range(options.attempts):
+        if attempt > 0:
+            await asyncio.sleep(random.random() * min(10, 0.1 * 2**attempt))
+        try:
+            async with connect(host, int(port), configuration=configuration) as connection:
+                reader, writer = await connection.create_stream()
+                await session.run(reader, writer)
+            return session.acked == len(session.events)
+        except (ConnectionError, asyncio.IncompleteReadError) as lost:
+            print(f"connection: {lost}", file=sys.stderr)
+    return False
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("address")
+    parser.add_argument("stream")
+    parser.add_argument("file")
+    parser.add_argument("--token", default="")
+    parser.add_argument("--batch", type=int, default=500)
+    parser.add_argument("--attempts", type=int, default=10)
+    parser.add_argument("--insecure", action="store_true", help="take any certificate, such as the one for development")
+    options = parser.parse_args()
+    with open(options.file, "rb") as file:
+        events = [line.strip() for line in file if line.strip()]
+    session = Session(options.stream, options.token, events, options.batch)
+    try:
+        whole = asyncio.run(send(options, session))
+    except Refused as refused:
+        sys.exit(f"refused: {refused}")
+    print(json.dumps({"sent": sum(session.counts.values()), **session.counts}))
+    sys.exit(0 if whole and session.counts["rejected"] == 0 else 1)
+
+
+if __name__ == "__main__":
+    main()
