@@ -17,7 +17,7 @@ type account struct {
 	Phantom  int `json:"phantom"`       // there and never sent
 	Dup      int `json:"dup"`
 	Corrupt  int `json:"corrupt"` // other bytes than were sent
-	Order    int `json:"order"`   // behind a later one of the same client in the same partition
+	Order    int `json:"order"`   // behind a later one of the same client and key in the same partition
 
 	examples []string // of what is wrong
 }
@@ -30,9 +30,10 @@ func (a *account) wrong(count *int, format string, args ...any) {
 
 func (a *account) ok() bool { return a.Lost+a.Phantom+a.Dup+a.Corrupt+a.Order == 0 }
 
-// place is where events of one client keep their order.
+// place is where events of one client keep their order: keys that a table moves may overtake one another.
 type place struct {
 	client    int
+	key       int
 	stream    string
 	partition int
 }
@@ -68,7 +69,7 @@ func (l *load) check(rows []row) *account {
 			continue
 		}
 		there[id][n] = r.Stream
-		p := place{id, r.Stream, r.Partition}
+		p := place{id, keyOf(n), r.Stream, r.Partition}
 		if before, ok := last[p]; ok && n < before {
 			a.wrong(&a.Order, "event %d-%d behind %d", id, n, before)
 		}

@@ -66,8 +66,11 @@ func text(seed uint64, id, n int) string {
 	for i := range filling {
 		filling[i] = byte(random.Uint32())
 	}
-	return fmt.Sprintf(`{"id":"%d-%d","k":"key-%d-%d","x":"%s"}`, id, n, id, n/7%4, hex.EncodeToString(filling))
+	return fmt.Sprintf(`{"id":"%d-%d","k":"key-%d-%d","x":"%s"}`, id, n, id, keyOf(n), hex.EncodeToString(filling))
 }
+
+// keyOf is the key of a client that event n has.
+func keyOf(n int) int { return n / 7 % 4 }
 
 // run has all clients send until the gateway is gone or quit is closed, and waits for them.
 func (l *load) run(url string, quit <-chan struct{}) {
