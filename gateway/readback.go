@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/headgate-io/headgate/admin"
 	"github.com/headgate-io/headgate/event"
@@ -103,12 +104,21 @@ func (g *Gateway) read(ctx context.Context, q admin.Query, visit func(*jetstream
 	if err := visit(nil); err != nil {
 		return err
 	}
-	return readProblem(s.delivery.bus.reader.Read(ctx, query, func(m jetstream.Message) error {
+	wanted := func(m *jetstream.Message) error {
 		if m.Last != 0 && m.Last < q.Number {
 			return nil
 		}
-		return visit(&m)
-	}))
+		return visit(m)
+	}
+	if s.delivery.bus.spread == 1 || q.Partition != admin.AllPartitions { // they lie in their order
+		return readProblem(s.delivery.bus.reader.Read(ctx, query, func(m jetstream.Message) error { return wanted(&m) }))
+	}
+	query.Markers = true
+	a := newArranger(q.Now, wanted)
+	if err := s.delivery.bus.reader.Read(ctx, query, func(m jetstream.Message) error { return a.add(&m, time.Now()) }); err != nil {
+		return readProblem(err)
+	}
+	return a.rest()
 }
 
 // readable returns the stream to read; nil for a dead letter in which there is nothing yet. Who waits for the first

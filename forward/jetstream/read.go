@@ -37,6 +37,7 @@ type Query struct {
 	Now       bool     // only what is stored from now on; After is not looked at
 	Limit     int      // most messages to read; 0: no limit
 	Follow    bool     // go on with what is stored later, until ctx ends; else up to what is stored now
+	Markers   bool     // SEAL markers too
 }
 
 // State is what a stream holds, markers included.
@@ -89,7 +90,7 @@ func (r *Reader) stream(ctx context.Context, name string, k int) (js.Stream, err
 }
 
 // Read calls yield with the messages asked for, one at a time and those of a lane in their order, and returns the first
-// error of yield, nil for Stop; the end of ctx is ctx's error. SEAL markers are left out. A stream that is not spread
+// error of yield, nil for Stop; the end of ctx is ctx's error. SEAL markers are left out unless they are asked for. A stream that is not spread
 // comes in the order in which it was stored.
 func (r *Reader) Read(ctx context.Context, q Query, yield func(Message) error) error {
 	yield = bounded(yield, q.Limit)
@@ -178,7 +179,7 @@ func (r *Reader) readShare(ctx context.Context, q Query, k int, yield func(Messa
 	defer messages.Stop()
 	defer context.AfterFunc(ctx, messages.Stop)()
 
-	w := walk{follow: q.Follow, end: end, pending: func() (uint64, error) {
+	w := walk{follow: q.Follow, markers: q.Markers, end: end, pending: func() (uint64, error) {
 		info, err := consumer.Info(ctx)
 		if err != nil {
 			return 0, err
@@ -210,6 +211,7 @@ func consumerConfig(q Query, from uint64) js.OrderedConsumerConfig {
 // walk is the reading of one share on its way.
 type walk struct {
 	follow  bool
+	markers bool   // are yielded too
 	end     uint64 // last sequence when it began
 	pending func() (uint64, error)
 }
@@ -228,7 +230,7 @@ func (w *walk) run(ctx context.Context, messages js.MessagesContext, yield func(
 			return nil
 		}
 		m := parse(msg.Subject(), msg.Headers(), msg.Data()).at(meta.Sequence.Stream, meta.Timestamp)
-		if !m.Marker {
+		if !m.Marker || w.markers {
 			if err := yield(m); err != nil {
 				return err
 			}
