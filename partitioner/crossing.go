@@ -72,10 +72,24 @@ func (t *Table) Begin(p Plan) (*Table, error) {
 	n = n.next()
 	n.version, n.pending = t.version+1, pending
 	n.hold()
-	if _, err := n.Finish(nil); err != nil {
+	if err := n.checkPending(); err != nil {
 		return nil, fmt.Errorf("begin: %w", err)
 	}
 	return n, nil
+}
+
+// checkPending refuses what is under way when it can't be ended, or when a key has more than one change.
+func (t *Table) checkPending() error {
+	for i, c := range t.pending {
+		if slices.ContainsFunc(t.pending[:i], func(o Change) bool { return o.Hi == c.Hi && o.Lo == c.Lo }) {
+			return fmt.Errorf("key %016x%016x changes twice", c.Hi, c.Lo)
+		}
+	}
+	if _, err := t.Finish(nil); err != nil {
+		return err
+	}
+	_, err := t.Abandon()
+	return err
 }
 
 // Holds reports whether the table holds back the events of a key that would go to at.
@@ -149,19 +163,19 @@ func (t *Table) Crossings() []Crossing {
 		add(s.owner, s.target)
 	}
 	for _, c := range t.pending {
-		owner, s := t.slots[c.Hi>>t.shift].target, t.splits.find(c.Hi, c.Lo)
+		parent, s := &t.slots[c.Hi>>t.shift], t.splits.find(c.Hi, c.Lo)
 		switch c.Kind {
 		case SplitKey:
 			for _, p := range c.Partitions {
-				add(owner, uint8(p))
+				add(parent.owner, uint8(p))
 			}
 		case GrowKey:
 			for i, p := range c.Partitions {
-				add(s.children[i%len(s.children)].target, uint8(p))
+				add(s.children[i%len(s.children)].owner, uint8(p))
 			}
 		case MergeKey:
 			for i := range s.children {
-				add(s.children[i].target, owner)
+				add(s.children[i].owner, parent.target)
 			}
 		}
 	}

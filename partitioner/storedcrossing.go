@@ -63,9 +63,5 @@ func (t *Table) parseCrossing(s *stored) error {
 	if t.hold(); t.held == nil {
 		return nil
 	}
-	if _, err := t.Finish(nil); err != nil {
-		return err
-	}
-	_, err := t.Abandon()
-	return err
+	return t.checkPending()
 }
