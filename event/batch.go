@@ -37,6 +37,7 @@ type Batch struct {
 
 	Ack    Level // level asked for, already within the stream's bounds
 	Strict bool  // one rejected event refuses the whole batch
+	Again  bool  // it is decoded once more: what decoding counts was counted before
 	Trial  bool  // a dry run: nothing is stored, and Traces say what happens to each event
 	Named  bool  // some events have an ID
 	Replay bool  // letters that are taken again: their ids are not looked up

@@ -164,6 +164,10 @@ func TestRulesInOrder(t *testing.T) {
 	if got := f.Tallies(); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%v", got)
 	}
+	sift(t, f, &event.Batch{Again: true}, lines...) // was counted before
+	if got := f.Tallies(); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("counted again: %v", got)
+	}
 	next := filterOf(t, `[{"name":"own","keep":{"json":"/x","eq":1}},{"name":"debug","reject":{"json":"/x","eq":2}}]`)
 	next.Continue(f)
 	if got := next.Tallies(); got[0].Events != 2 || got[1].Events != 0 {
