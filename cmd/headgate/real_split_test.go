@@ -15,9 +15,10 @@ import (
 	"time"
 )
 
-// source posts numbered events of a key that all sources have in common, in waves, and of keys of its own.
+// source posts numbered events of a key that all sources have in common, and of keys of its own.
 type source struct {
 	name  string
+	hot   string // the key that they have in common, another one in each round
 	next  int
 	acked map[int]bool
 }
@@ -25,13 +26,13 @@ type source struct {
 // run posts until the gateway is gone; a request without an answer is not repeated: its outcome is unknown.
 func (s *source) run(client *http.Client, url string) {
 	pad := strings.Repeat("x", 400)
-	for began := time.Now(); ; {
+	for {
 		var body bytes.Buffer
-		first, hot := s.next, time.Since(began)%(1200*time.Millisecond) < 700*time.Millisecond
+		first := s.next
 		for i := range 20 {
 			key := fmt.Sprint(s.name, s.next%50)
-			if hot && i < 12 {
-				key = "hot"
+			if i < 12 {
+				key = s.hot
 			}
 			fmt.Fprintf(&body, `{"k":%q,"s":%q,"n":%d,"pad":%q}`+"\n", key, s.name, s.next, pad)
 			s.next++
@@ -74,14 +75,15 @@ func TestKillNineWhileKeysAreSplit(t *testing.T) {
 	}
 	settings := []string{"--set", `streams={s: {key: {json: /k}, partitions: 8, adaptive: {hold: 100ms}}}`}
 	begun, ended := 0, 0
-	for range rounds {
+	for round := range rounds {
 		p := startGateway(t, data, settings...)
 		client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: len(sources)}, Timeout: 30 * time.Second}
 		var all sync.WaitGroup
 		for _, s := range sources {
+			s.hot = fmt.Sprint("hot-", round)
 			all.Go(func() { s.run(client, p.http+"/v1/streams/s/events?ack=durable") })
 		}
-		<-time.After(time.Duration(400+rand.IntN(1500)) * time.Millisecond)
+		<-time.After(time.Duration(300+rand.IntN(900)) * time.Millisecond)
 		p.kill()
 		all.Wait()
 		client.CloseIdleConnections()
