@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Deps is what a journal uses and others own.
@@ -22,7 +23,7 @@ type Deps struct {
 }
 
 // Open reads the journal in its files: read is called with each record, in the order in which they were appended, those of
-// a snapshot before what was appended since it was begun, perhaps some twice. A record is lent. Damage is passed over and
+// a snapshot before what was appended since it was begun, perhaps some twice, and nothing of before a whole snapshot. A record is lent. Damage is passed over and
 // set aside; whole says that there was none. The error is that of a folder that can't be read: then the journal begins anew
 // and may be used all the same.
 func Open(deps Deps, read func(record []byte)) (j *Journal, whole bool, err error) {
@@ -32,6 +33,7 @@ func Open(deps Deps, read func(record []byte)) (j *Journal, whole bool, err erro
 	j = &Journal{files: deps.Files, all: deps.Snapshot, log: deps.Log, salt: rand.Uint32(), dirty: make(chan struct{}, 1)}
 	infos, err := j.files.List()
 	if err != nil {
+		j.number = uint64(time.Now().UnixNano()) // behind all that is there unseen, which counted from 1 or from earlier
 		return j, false, fmt.Errorf("open journal: %w", err)
 	}
 	for _, i := range infos {
@@ -42,10 +44,11 @@ func Open(deps Deps, read func(record []byte)) (j *Journal, whole bool, err erro
 	}
 	slices.SortFunc(j.old, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
 	whole = true
-	kept := j.old[:0]
-	for i, info := range j.old {
-		f, err := j.readFile(info, read)
-		if err != nil { // perhaps it can be read at the next start: it is never removed
+	stale := j.superseded()
+	kept := j.removeStale(j.old[:stale])
+	for i, info := range j.old[stale:] {
+		f, err := j.readFile(info, read, j.setAside)
+		if err != nil { // perhaps it can be read at the next start: this process leaves it
 			j.log.Error("a file of what is remembered of repetitions can't be read: what it has is forgotten", "file", info.Name, "error", err)
 			whole = false
 			continue
@@ -75,8 +78,8 @@ type reading struct {
 	ended   bool // the last record is empty
 }
 
-// readFile reads one file.
-func (j *Journal) readFile(info Info, read func([]byte)) (f reading, err error) {
+// readFile reads one file; damage is told of each range in its middle that is no record.
+func (j *Journal) readFile(info Info, read func([]byte), damage func(from File, name string, off, end int64)) (f reading, err error) {
 	file, err := j.files.Open(info.Name, false)
 	if err != nil {
 		return f, err
@@ -104,7 +107,7 @@ func (j *Journal) readFile(info Info, read func([]byte)) (f reading, err error) 
 		switch {
 		case end < info.Size:
 			f.damaged = true
-			j.setAside(file, info.Name, off, end)
+			damage(file, info.Name, off, end)
 		case kind == kindLog:
 			f.torn = true
 			j.log.Info("the end of what is remembered of repetitions was cut off by a crash", "file", info.Name, "bytes", end-off)
