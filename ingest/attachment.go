@@ -40,8 +40,8 @@ type attachment struct {
 	cut    bool // the outcome of something is lost, and what follows is not settled; of the goroutine that settles
 	behind bool // something has not come as far as the session's level; likewise
 
-	out  sync.Mutex // held while frames are written
-	mute bool       // the client takes no frames; guarded by out
+	out  chan struct{} // full while frames are written: a channel, since that can take as long as the client likes
+	mute bool          // the client takes no frames; belongs to who has filled out
 
 	mu     sync.Mutex    // guards the rest
 	ended  chan struct{} // closed when no more is to be read
@@ -80,7 +80,7 @@ func (s *sessions) handle(conn *quic.Conn) {
 
 // serve runs one session from HELLO to its end, whatever happens in it.
 func (s *sessions) serve(conn *quic.Conn, str *quic.Stream) {
-	a := &attachment{of: s, str: str, in: bufio.NewReader(str), flights: make(chan *flight, mostFlights), done: make(chan struct{}), ended: make(chan struct{})}
+	a := &attachment{of: s, str: str, in: bufio.NewReader(str), flights: make(chan *flight, mostFlights), out: make(chan struct{}, 1), done: make(chan struct{}), ended: make(chan struct{})}
 	a.addr = quicdoor.Address(conn.RemoteAddr())
 	a.client = a.addr.AppendTo(nil)
 	defer func() {
@@ -196,8 +196,8 @@ func (a *attachment) until(t time.Time) {
 
 // send writes frames. A client that does not take them ends the session: it has it gone on with elsewhere.
 func (a *attachment) send(frames []byte) {
-	a.out.Lock()
-	defer a.out.Unlock()
+	a.out <- struct{}{}
+	defer func() { <-a.out }()
 	if a.mute || len(frames) == 0 {
 		return
 	}
