@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -106,8 +107,8 @@ func (in *instance) version(plugin string, number int) string {
 	custom := append([]byte{4, 't', 'e', 's', 't'}, fmt.Sprint(number)...)
 	wasm := append(scriptedModule(in.t), append([]byte{0, byte(len(custom))}, custom...)...)
 	v, _, err := in.Upload(in.t.Context(), plugin, wasm, nil)
-	if err != nil || v.Digest == "" {
-		in.t.Fatal(v, err)
+	if err != nil || slices.ContainsFunc(v.Checks, func(c admin.Check) bool { return !c.OK }) {
+		in.t.Fatalf("%+v %v", v, err)
 	}
 	return v.Digest
 }

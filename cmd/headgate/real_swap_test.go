@@ -221,7 +221,9 @@ func TestL21AThousandVersions(t *testing.T) {
 			t.Fatalf("%d %s", status, answer)
 		}
 		if first, before = before, digest; first != "" {
-			p.steer("DELETE", "/v1/plugins/v/versions/"+first, nil)
+			if status, answer := p.steer("DELETE", "/v1/plugins/v/versions/"+first, nil); status != 204 {
+				t.Fatalf("after %d: %d %s", i, status, answer)
+			}
 		}
 		switch i {
 		case n / 10:
