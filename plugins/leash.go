@@ -37,6 +37,11 @@ func (l *leash) start() {
 	l.last, l.spent, l.slices, l.debt, l.late = 0, 0, 0, 0, false
 }
 
+// cost is how long the guest has computed since the call began, without what the machine did meanwhile.
+func (l *leash) cost() time.Duration {
+	return l.spent + min(time.Since(l.began)-l.last, mostBetween)
+}
+
 // halted is what ends a call of a guest that has used up what it may.
 type halted struct{ kind failure }
 

@@ -140,3 +140,19 @@ func TestAccountsOfManyCallersAreForgotten(t *testing.T) {
 		}
 	})
 }
+
+// What a call costs its caller is what the guest computed: a machine that did something else meanwhile is nobody's fault.
+func TestF67ABusyMachineIsNobodysPoison(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &leash{limit: 100 * time.Millisecond}
+		l.start()
+		for range 9 {
+			<-time.After(5 * time.Millisecond)
+			l.check()
+		}
+		<-time.After(time.Second)
+		if got := l.cost(); got != 45*time.Millisecond+mostBetween {
+			t.Errorf("%v", got)
+		}
+	})
+}

@@ -186,7 +186,7 @@ func (s *step) work(ctx context.Context, in *instance, b *event.Batch, from int)
 			} else {
 				alone = next
 			}
-			s.bill.poison.trapped(b.Owner, time.Since(in.guest.began))
+			s.bill.poison.trapped(b.Owner, in.guest.cost())
 			if !s.bill.poison.replace(b.Owner) {
 				in.close() // the next batch makes one
 				s.skip(b, from, skipped)
