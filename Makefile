@@ -8,7 +8,7 @@ LDFLAGS  = -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 GUEST    = examples/plugins/accesslog/accesslog.wasm
 FUZZTIME ?= 10s
 
-.PHONY: all build plugins demo run test test-race test-crash test-faults bench-delivery test-fairness test-isolation test-hostile test-python test-swap fuzz bench bench-partitioner cross cases fmt clean bench-plugins
+.PHONY: all build plugins demo run test test-race test-crash test-faults bench-delivery test-fairness test-isolation test-hostile test-python test-swap fuzz bench bench-quic bench-partitioner cross cases fmt clean bench-plugins
 
 all: build plugins
 
@@ -74,6 +74,10 @@ bench-plugins:    ## every figure of plugins beside its target; EVENTS=n for the
 	HEADGATE_TARGETS=1 go test -count=1 -v -timeout 30m -run 'TestTargets$$' ./plugins
 	HEADGATE_EVENTS=$(or $(EVENTS),10000000) go test -count=1 -v -timeout 60m -run L01MemoryOfTheSDKsStaysFlat ./plugins
 	go test -run '^$$' -bench 'FilterBeside|Metering' ./plugins
+
+bench-quic: all   ## sessions and HTTP/3 beside bare quic-go, and what connections that stall hold; CHECK=1 fails over a target
+	go build -o bin/bench ./bench
+	./bin/bench quic $(if $(CHECK),-check) $(BENCH)
 
 bench-partitioner: ## every figure of the partitioner beside its target; EVENTS=n a run, CHECK=1 fails over a target
 	go run ./internal/simulate/table -events $(or $(EVENTS),10000000) $(if $(CHECK),-check)

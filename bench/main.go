@@ -19,6 +19,10 @@ var roles = map[string]func(ctx context.Context, args []string) error{
 	"floor": runFloor,
 	"bare":  runBare,
 	"lines": printLines,
+
+	"quic":      runQUIC,
+	"quicload":  runQUICLoad,
+	"quicfloor": runQUICFloor,
 }
 
 func main() {
@@ -30,7 +34,7 @@ func main() {
 	run, ok := roles[role]
 	if !ok {
 		run = func(context.Context, []string) error {
-			return fmt.Errorf("no role %q; there are run (the default), load, sink, floor, bare, lines", role)
+			return fmt.Errorf("no role %q; there are run (the default), load, sink, floor, bare, lines, quic, quicload, quicfloor", role)
 		}
 	}
 	err := run(ctx, args)

@@ -15,6 +15,7 @@ import (
 type server struct {
 	*process
 	url    string                                 // takes events
+	quic   string                                 // address of the UDP listener, of a gateway
 	passed func(ctx context.Context) (int, error) // events since sink was reset
 }
 
@@ -92,7 +93,7 @@ func (g gateway) config(sink sinkClient) []byte {
 		stream["key"] = object{"json": "/remote_ip"}
 	}
 	config := object{
-		"data": g.data(), "http": object{"listen": "127.0.0.1:0"}, "admin": object{"listen": "127.0.0.1:0"},
+		"data": g.data(), "http": object{"listen": "127.0.0.1:0"}, "admin": object{"listen": "127.0.0.1:0"}, "quic": object{"listen": "127.0.0.1:0"},
 		"log": object{"level": "warn"}, "streams": object{streamName: stream},
 	}
 	if !g.embedded {
@@ -108,7 +109,7 @@ func (g gateway) config(sink sinkClient) []byte {
 
 // ready waits for the gateway to say where it listens.
 func (g gateway) ready(ctx context.Context, p *process, sink sinkClient) (*server, error) {
-	var at struct{ HTTP, Admin string }
+	var at struct{ HTTP, Admin, QUIC string }
 	err := p.wait(ctx, "the gateway does not become ready", func() (bool, error) {
 		text, err := os.ReadFile(filepath.Join(g.data(), "run.json"))
 		return err == nil && json.Unmarshal(text, &at) == nil, nil
@@ -117,7 +118,7 @@ func (g gateway) ready(ctx context.Context, p *process, sink sinkClient) (*serve
 		return nil, err
 	}
 	p.address = at.Admin
-	s := &server{process: p, url: "http://" + at.HTTP + eventsPath, passed: sink.passed}
+	s := &server{process: p, url: "http://" + at.HTTP + eventsPath, quic: at.QUIC, passed: sink.passed}
 	if g.embedded {
 		s.passed = func(ctx context.Context) (int, error) { return delivered(ctx, at.Admin) }
 	}
