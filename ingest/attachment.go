@@ -19,6 +19,7 @@ import (
 // attachment is a session on a stream of a connection.
 type attachment struct {
 	of     *sessions
+	visit  *visit
 	str    *quic.Stream
 	in     *bufio.Reader
 	client []byte // address when the session was opened, as text; rates follow it or the token, wherever packets come from
@@ -32,10 +33,15 @@ type attachment struct {
 	limits Limits
 	p      *producer
 
+	counters *streamMetrics
+
 	next    uint64       // sequence that is expected; 0: any behind what is settled
 	last    uint64       // of what was taken on this stream
 	flights chan *flight // what was taken, in its order
 	done    chan struct{}
+
+	settles  sync.Once // starts who settles: a session without events needs nobody
+	settling sync.WaitGroup
 
 	cut    bool // the outcome of something is lost, and what follows is not settled; of the goroutine that settles
 	behind bool // something has not come as far as the session's level; likewise
@@ -56,19 +62,22 @@ const (
 	sessionIdle = 10 * time.Minute // without a frame, then a stream is ended
 	wholeCredit = 1 << 20          // bytes of a session in flight
 	leastCredit = 64 << 10         // while memory is scarce
+	headRoom    = 512              // for what is read of a frame before its events, which need no copy
 )
 
 // handle serves the sessions of one connection.
 func (s *sessions) handle(conn *quic.Conn) {
+	v := newVisit(s, conn)
 	var all sync.WaitGroup
+	all.Go(v.listen)
 	for {
 		str, err := conn.AcceptStream(s.accepting)
 		if err != nil {
 			break
 		}
-		all.Go(func() { s.serve(conn, str) })
+		v.streams.Go(func() { s.serve(v, str) })
 	}
-	all.Wait()
+	v.streams.Wait()
 	rest := time.NewTimer(settled) // in which the client reads what was written, and closes
 	defer rest.Stop()
 	select {
@@ -76,13 +85,15 @@ func (s *sessions) handle(conn *quic.Conn) {
 	case <-rest.C:
 		conn.CloseWithError(0, "")
 	}
+	all.Wait()
 }
 
 // serve runs one session from HELLO to its end, whatever happens in it.
-func (s *sessions) serve(conn *quic.Conn, str *quic.Stream) {
-	a := &attachment{of: s, str: str, in: bufio.NewReader(str), flights: make(chan *flight, mostFlights), out: make(chan struct{}, 1), done: make(chan struct{}), ended: make(chan struct{})}
-	a.addr = quicdoor.Address(conn.RemoteAddr())
+func (s *sessions) serve(v *visit, str *quic.Stream) {
+	a := &attachment{of: s, visit: v, str: str, in: bufio.NewReaderSize(str, headRoom), flights: make(chan *flight, mostFlights), out: make(chan struct{}, 1), done: make(chan struct{}), ended: make(chan struct{})}
+	a.addr = quicdoor.Address(v.conn.RemoteAddr())
 	a.client = a.addr.AppendTo(nil)
+	defer v.forget(a)
 	defer func() {
 		str.CancelRead(0)
 		str.Close()
@@ -93,7 +104,7 @@ func (s *sessions) serve(conn *quic.Conn, str *quic.Stream) {
 			a.send((&session.Error{Retryable: true, Code: string(event.Internal), Detail: "an error of the gateway, named in its log"}).Append(nil))
 		}
 	}()
-	if no := a.hello(conn.Context()); no != nil {
+	if no := a.hello(v.conn.Context()); no != nil {
 		a.send(no.Append(nil))
 		return
 	}
@@ -109,11 +120,9 @@ func (a *attachment) run() {
 	if s.accepting.Err() != nil {
 		a.leave()
 	}
-	var settling sync.WaitGroup
-	settling.Go(a.settle)
 	defer func() { // also in a panic: what was taken gets its outcome
 		close(a.flights)
-		settling.Wait()
+		a.settling.Wait()
 		s.mu.Lock()
 		delete(s.open, a)
 		s.mu.Unlock()

@@ -155,8 +155,19 @@ func (b *body3) Read(p []byte) (int, error) {
 	return n, event.Problemf(event.IncompleteBody, "the body broke off after %d bytes; nothing of it is stored", b.got)
 }
 
+// datagramError is H3_DATAGRAM_ERROR (RFC 9297 section 5.2).
+const datagramError = 0x33
+
+// refuseDatagrams closes a connection on which one comes: HTTP/3 has not agreed on them. It returns when that is closed.
+func refuseDatagrams(conn *quic.Conn) {
+	if _, err := conn.ReceiveDatagram(context.Background()); err == nil {
+		conn.CloseWithError(datagramError, "datagrams were not agreed on")
+	}
+}
+
 // handle serves the requests of one connection.
 func (h *h3) handle(conn *quic.Conn) {
+	go refuseDatagrams(conn)
 	h.server.ServeQUICConn(conn) // an error: the client is gone, or we stop
 	conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "")
 }

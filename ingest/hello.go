@@ -34,11 +34,15 @@ func (a *attachment) hello(ctx context.Context) *session.Error {
 		return refusedAs(no)
 	}
 	a.name, a.caller, a.level, a.limits = p.name, bytes.Clone(p.caller), p.ack, p.limits
+	a.counters = p.counters
 	if h.Session == "" {
 		h.Session = requestid.New(time.Now())
 	}
 	if a.p, err = a.of.attach(ctx, sessionKey{string(a.caller), a.name, h.Session}, a); err != nil {
 		return &session.Error{Retryable: true, Code: string(event.Draining), Detail: "the connection has ended"}
+	}
+	if a.level == event.Accepted {
+		a.visit.know(a)
 	}
 	a.welcome(&h)
 	return nil

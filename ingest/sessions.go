@@ -38,6 +38,8 @@ type sessions struct {
 	ctx  context.Context // in which batches are accepted
 	wait time.Duration   // for the next byte of a frame
 
+	datagrams *prometheus.CounterVec
+
 	accepting context.Context // ends when no further streams are taken
 	stop      context.CancelFunc
 
@@ -80,6 +82,7 @@ const (
 
 func newSessions(ctx context.Context, c *core, wait time.Duration) *sessions {
 	s := &sessions{core: c, ctx: ctx, wait: wait, all: map[sessionKey]*producer{}, old: list.New(), open: map[*attachment]struct{}{}}
+	s.datagrams = newDatagramCounters()
 	s.accepting, s.stop = context.WithCancel(ctx)
 	return s
 }
@@ -241,7 +244,7 @@ func (s *sessions) watch(reg prometheus.Registerer) error {
 			return float64(of())
 		}))
 	}
-	err := errors.Join(
+	err := errors.Join(reg.Register(s.datagrams),
 		gauge("headgate_quic_sessions", "Sessions of producers over headgate/1 that are on a stream.", func() int { return len(s.open) }),
 		gauge("headgate_quic_sessions_remembered", "Sessions that can be gone on with, those on a stream included.", func() int { return len(s.all) }))
 	if err != nil {

@@ -143,6 +143,7 @@ func (d *Door) settings() *quic.Config {
 		AllowConnectionWindowIncrease:  d.widen,
 		MaxIncomingStreams:             mostStreams,
 		MaxIncomingUniStreams:          mostUniStreams,
+		EnableDatagrams:                true, // a handler must read them: else a connection holds 128, quic-go's bound
 	}
 }
 

@@ -1,0 +1,223 @@
+package ingest
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/quic-go/quic-go"
+
+	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/sdk/session"
+)
+
+// visit is a connection that speaks headgate/1, with its sessions that take events in DATAGRAM frames (RFC 9221): those at
+// the level accepted. Nothing is answered to these events; what of them cannot be taken at once is dropped and counted.
+type visit struct {
+	of      *sessions
+	conn    *quic.Conn
+	streams sync.WaitGroup // sessions
+
+	mu    sync.Mutex // guards known
+	known map[uint64]*attachment
+
+	queue chan []byte // datagrams that wait; nil before the first
+	plan  plan        // of the one that is taken now
+}
+
+// A connection's datagrams that wait; more are dropped. They are paid from the memory budget.
+const (
+	mostDatagrams = 64
+	datagramCost  = 64              // bytes, beside what it has
+	datagramTime  = 1 * time.Second // in which one must get into the lanes
+)
+
+// What becomes of datagrams.
+const (
+	datagramTaken     = "taken"     // its events have the results that headgate_ingest_events_total says
+	datagramRefused   = "refused"   // as a request would be
+	datagramDropped   = "dropped"   // too many wait, or there is no memory
+	datagramUnknown   = "unknown"   // its stream is no session at the level accepted
+	datagramMalformed = "malformed" // it is not what the protocol says
+)
+
+func newDatagramCounters() *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "headgate_quic_datagrams_total",
+		Help: "DATAGRAM frames of headgate/1 by what became of them."}, []string{"result"})
+}
+
+func newVisit(s *sessions, conn *quic.Conn) *visit {
+	return &visit{of: s, conn: conn}
+}
+
+// know takes events for a session from datagrams; forget does not any more.
+func (v *visit) know(a *attachment) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.known == nil {
+		v.known = map[uint64]*attachment{}
+	}
+	v.known[session.Place(int64(a.str.StreamID()))] = a
+}
+
+func (v *visit) forget(a *attachment) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if place := session.Place(int64(a.str.StreamID())); v.known[place] == a {
+		delete(v.known, place)
+	}
+}
+
+func (v *visit) find(place uint64) *attachment {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.known[place]
+}
+
+// listen reads datagrams until the connection ends. It waits for nothing else, so that what is lost is counted.
+func (v *visit) listen() {
+	var taking sync.WaitGroup
+	defer taking.Wait()
+	for {
+		d, err := v.conn.ReceiveDatagram(context.Background())
+		if err != nil {
+			break
+		}
+		if v.queue == nil {
+			v.queue = make(chan []byte, mostDatagrams)
+			taking.Go(v.take)
+		}
+		v.enqueue(d)
+	}
+	if v.queue != nil {
+		close(v.queue)
+	}
+}
+
+func (v *visit) enqueue(d []byte) {
+	size := int64(len(d) + datagramCost)
+	if !v.of.core.budget.Reserve(size) {
+		v.count(datagramDropped)
+		return
+	}
+	select {
+	case v.queue <- d:
+	default:
+		v.of.core.budget.Release(size)
+		v.count(datagramDropped)
+	}
+}
+
+func (v *visit) count(result string) { v.of.datagrams.WithLabelValues(result).Inc() }
+
+// take takes one datagram after the other.
+func (v *visit) take() {
+	for d := range v.queue {
+		v.count(v.one(d))
+		v.of.core.budget.Release(int64(len(d) + datagramCost))
+	}
+}
+
+// one takes the events of one datagram, whatever happens in it.
+func (v *visit) one(d []byte) (result string) {
+	c := v.of.core
+	defer func() {
+		if bug := recover(); bug != nil {
+			c.log.Error("panic in a datagram", "panic", fmt.Sprint(bug), "stack", string(debug.Stack()))
+			result = datagramRefused
+		}
+	}()
+	place, n := binary.Uvarint(d)
+	framing, k := uint64(0), 0
+	if n > 0 {
+		framing, k = binary.Uvarint(d[n:])
+	}
+	if n <= 0 || k <= 0 || n+k == len(d) {
+		return datagramMalformed
+	}
+	a := v.find(place)
+	if a == nil {
+		return datagramUnknown
+	}
+	if no := v.store(a, session.EventsHead{Framing: session.Framing(framing)}, d[n+k:]); no != nil {
+		v.plan.counters.refused(no.Code, 1)
+		return datagramRefused
+	}
+	return datagramTaken
+}
+
+// store takes events as a request of the session would, but for an answer. It is refused what a request would be.
+func (v *visit) store(a *attachment, h session.EventsHead, events []byte) *event.Problem {
+	c, p := v.of.core, &v.plan
+	counters := a.counters
+	*p = plan{counters: counters}
+	r := a.request(int64(len(events)))
+	if no := c.examine(p, &r); no != nil {
+		if p.counters == nil {
+			p.counters = counters
+		}
+		return no.Problem
+	}
+	if p.ack != event.Accepted {
+		return event.Problemf(event.BadParameter, "the stream's events are not accepted in datagrams any more")
+	}
+	if no := p.read(h); no != nil {
+		return no
+	}
+	p.who = identify(r.fields)
+	w := takeWork(c.budget, c.heavy)
+	done := false
+	defer func() {
+		if !done { // a panic: the rest is left to the garbage collector, somebody may still read it
+			w.account.close()
+		}
+	}()
+	no := c.fire(v.of.ctx, &shot{p, w, &r, events})
+	done = true
+	w.give()
+	return no
+}
+
+// shot is the events of a datagram on their way.
+type shot struct {
+	p      *plan
+	w      *work
+	r      *request
+	events []byte
+}
+
+func (c *core) fire(ctx context.Context, s *shot) *event.Problem {
+	p, w, b, now := s.p, s.w, &s.w.batch, time.Now()
+	if err := w.body.open(int64(len(s.events))); err != nil {
+		return w.account.refused()
+	}
+	w.body.slab.b = append(w.body.slab.b, s.events...)
+	p.counters.wire.Add(float64(len(s.events)))
+	p.counters.inflated.Add(float64(len(s.events)))
+	p.received, w.account.until = now, now.Add(min(c.timeout, datagramTime))
+	b.Headers, b.Body, p.account = s.r.fields, w.body.bytes(), &w.account
+	no := decode(b, p)
+	w.account.rest()
+	if no == nil {
+		no = c.count(p, s.r, Load{Events: len(b.Events)})
+	}
+	if no != nil {
+		return no
+	}
+	p.describe(b, s.r, now)
+	b.Owner = uint64(c.owner(p, s.r))
+	if n := b.Counts(); n.Rejected < len(b.Events) {
+		if no = c.accept(ctx, p.stream, b, w.account.until); no != nil {
+			return no
+		}
+		c.name(p)
+	}
+	n := b.Counts()
+	p.counters.count(n)
+	p.counters.errors(b.Errors, n.Rejected)
+	return nil
+}
