@@ -105,51 +105,59 @@ func (q *quicBench) latency(ctx context.Context) error {
 	return nil
 }
 
-// stall opens connections, each with a session that sends a part of a frame and then nothing.
+// stall measures what connections hold that stall, beside those that a bare receiver has.
 func (q *quicBench) stall(ctx context.Context) error {
-	p, address, err := q.start(ctx, quicCase{embedded: true}, sinkClient{})
+	ours, err := q.stalledBytes(ctx, quicCase{embedded: true})
 	if err != nil {
 		return err
+	}
+	bare, err := q.stalledBytes(ctx, quicCase{bare: true})
+	q.target = append(q.target, verdict{"stalled: memory", ours / 1024, mostStalled / 1024, 0, fmt.Sprintf("KiB a connection (of a bare receiver: %.1f)", bare/1024)})
+	return err
+}
+
+// stalledBytes opens connections, each with a stream on which a part of a frame comes and then nothing.
+func (q *quicBench) stalledBytes(ctx context.Context, c quicCase) (each float64, err error) {
+	p, address, err := q.start(ctx, c, sinkClient{})
+	if err != nil {
+		return 0, err
 	}
 	defer p.stop()
 	if _, err := p.idleCPU(ctx); err != nil {
-		return err
+		return 0, err
 	}
 	before, err := p.resident()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	to, err := net.ResolveUDPAddr("udp", address)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer conn.Close()
 	transport := &quic.Transport{Conn: conn}
 	defer transport.Close()
 	for range q.stalled {
-		if err := stallOne(ctx, transport, to); err != nil {
-			return err
+		if err := stallOne(ctx, transport, to, c.bare); err != nil {
+			return 0, err
 		}
 	}
 	if _, err := p.idleCPU(ctx); err != nil {
-		return err
+		return 0, err
 	}
 	after, err := p.resident()
-	if err != nil {
-		return err
-	}
-	each := float64(after-before) / float64(q.stalled)
-	fmt.Fprintf(os.Stderr, "%d connections that stall: from %.1f to %.1f MB resident\n", q.stalled, float64(before)/1e6, float64(after)/1e6)
-	q.target = append(q.target, verdict{"stalled: memory", each / 1024, mostStalled / 1024, 0, "KiB a connection"})
-	return nil
+	return float64(after-before) / float64(q.stalled), err
 }
 
-func stallOne(ctx context.Context, transport *quic.Transport, to net.Addr) error {
+func stallOne(ctx context.Context, transport *quic.Transport, to net.Addr, bare bool) error {
 	secure := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{session.Protocol}, ServerName: "localhost"}
+	if bare {
+		secure.NextProtos[0] = bareProtocol
+	}
 	conn, err := transport.Dial(ctx, to, secure, &quic.Config{KeepAlivePeriod: 10 * time.Second})
 	if err != nil {
 		return err
@@ -158,12 +166,13 @@ func stallOne(ctx context.Context, transport *quic.Transport, to net.Addr) error
 	if err != nil {
 		return err
 	}
-	if _, err := str.Write((&session.Hello{Version: session.Version, Stream: streamName}).Append(nil)); err != nil {
-		return err
-	}
-	var w session.Welcome
-	if err := (&talk{in: bufio.NewReader(str)}).expect(session.TypeWelcome, &w); err != nil {
-		return err
+	if !bare {
+		if _, err := str.Write((&session.Hello{Version: session.Version, Stream: streamName}).Append(nil)); err != nil {
+			return err
+		}
+		if err := (&talk{in: bufio.NewReader(str)}).expect(session.TypeWelcome, &session.Welcome{}); err != nil {
+			return err
+		}
 	}
 	head := session.AppendEventsHead(nil, session.EventsHead{First: 1, Count: 1, Framing: session.Lines}, 1<<20)
 	_, err = str.Write(append(head, `{"half":"of an event`...))
