@@ -134,7 +134,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 		keepers.Go(func() { b.keeper.Run(keeping) })
 	}
 	for _, server := range g.stores.servers() {
-		keepers.Go(func() { server.Run(keeping) })
+		keepers.Go(func() { g.gone(server.Run(keeping), interrupt) })
 	}
 	keepers.Go(func() { g.folder.keepReserve(keeping, g.log) })
 	if g.certs != nil {
@@ -146,13 +146,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	stopTalks := runJournal(g.talks)
 	defer stopTalks()
 	keepers.Go(func() {
-		if err := g.folder.watch(keeping, g.spools); err != nil {
-			g.stopping.Store(true)
-			g.accepting.Store(false) // at once: nothing more is to be acknowledged
-			g.log.Error("THE DATA FOLDER IS GONE, the gateway stops", "error", err)
-			g.failures.add(err)
-			interrupt()
-		}
+		g.gone(g.folder.watch(keeping, g.spools), interrupt)
 	})
 
 	g.accepting.Store(true)
@@ -166,6 +160,18 @@ func (g *Gateway) Run(ctx context.Context) error {
 	rest()
 	keepers.Wait()
 	return g.failures.err()
+}
+
+// gone stops the gateway when err says that its folder is.
+func (g *Gateway) gone(err error, interrupt func()) {
+	if err == nil {
+		return
+	}
+	g.stopping.Store(true)
+	g.accepting.Store(false) // at once: nothing more is to be acknowledged
+	g.log.Error("THE DATA FOLDER IS GONE, the gateway stops", "error", err)
+	g.failures.add(err)
+	interrupt()
 }
 
 // failures collects why a part ended, from any goroutine.

@@ -66,7 +66,7 @@ func (s *stores) openLocal(ctx context.Context, f *folder, cfg Config, log *slog
 	// lowering them, stream by stream, once max_bytes is less than before.
 	err = s.startEvents(ctx, f, natsd.Config{
 		Name: "headgate-" + f.id, Dir: f.file("jetstream"), MaxStore: math.MaxInt64 / 2, MaxPayload: maxPayload,
-		Aside: s.aside, Free: f.free, Need: f.reserve / 2,
+		Aside: s.aside, PutBack: true, Free: f.free, Need: f.reserve / 2,
 	}, log)
 	if err != nil {
 		return err

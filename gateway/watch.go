@@ -13,11 +13,12 @@ import (
 // files that nobody will find.
 const watchEvery = time.Second
 
-// watch returns an error when the data folder, or one of the stores in it, is removed or replaced; nil when ctx ends. The
-// spools that are open make good themselves what is removed of them, and are told to look.
+// watch returns an error when the data folder, or the control store in it, is removed or replaced; nil when ctx ends. The server
+// of the events watches over its store itself. The spools that are open make good themselves what is removed of them, and are
+// told to look.
 func (f *folder) watch(ctx context.Context, spools func() []*spool.Spool) error {
 	known := map[string]os.FileInfo{}
-	for _, name := range []string{"lock", "control", "jetstream"} {
+	for _, name := range []string{"lock", "control"} {
 		info, err := os.Stat(f.file(name))
 		if err != nil {
 			return fmt.Errorf("watch the data folder: %w", err)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -31,29 +33,28 @@ func (d door) InProcessConn() (net.Conn, error) {
 }
 
 // Run watches over the store until ctx ends. A write that failed, on a full disk for example, makes a server refuse all
-// further ones for good, without an answer: it is stopped, and another one opens the folder as soon as the disk has room.
-func (s *Server) Run(ctx context.Context) {
+// further ones for good, without an answer: it is stopped, and another one opens the folder as soon as the disk has room. An
+// error is that another folder is in its place: what is stored is not found there.
+func (s *Server) Run(ctx context.Context) error {
 	pause := firstPause
-	known := &files{dir: s.cfg.Dir}
 	nc, err := s.Connect("watch")
 	if err != nil {
-		return // it is closed already
+		return nil // it is closed already
 	}
+	defer s.known.close()
 	timer := time.NewTimer(watchEvery)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-timer.C:
 		}
 		wait := watchEvery
 		if why := s.sick(); why == "" {
 			pause = firstPause
-			if why := s.lostFiles(known, nc); why != "" {
-				s.log.Error("FILES OF THE STORE WERE REMOVED while it is in use: it is opened again, so that nothing more goes into them", "cause", why)
-				known = &files{dir: s.cfg.Dir}
-				s.heal(ctx, why)
+			if err := s.lookAfter(ctx, nc); err != nil {
+				return err
 			}
 		} else if s.hasRoom(why) && !s.heal(ctx, why) {
 			wait, pause = pause, min(2*pause, longestPause)
@@ -124,6 +125,9 @@ func (s *Server) heal(ctx context.Context, why string) bool {
 		return false
 	}
 	s.ns.Store(ns)
+	if err := s.account(began); err != nil {
+		s.log.Error("what the store has lost could not be reported", "error", err)
+	}
 	s.mu.Lock()
 	s.fault = ""
 	s.reopened++
@@ -146,10 +150,13 @@ func (s *Server) setFault(why string) {
 // reopen stops the server that runs and starts another; s.healing is held.
 func (s *Server) reopen(ctx context.Context) (*server.Server, error) {
 	if ns := s.ns.Swap(nil); ns != nil {
-		deleted := deletedFiles(s.cfg.Dir)
+		removed, believed := s.removed(), s.believed
 		s.leave(func() {
 			ns.Shutdown()
-			s.putBack(deleted)
+			if err := s.remakeFolders(removed, believed); err != nil {
+				s.log.Error("the folder of the store could not be made again", "error", err)
+			}
+			s.putBack(removed)
 		})
 	}
 	if s.leaving != nil {
@@ -164,9 +171,13 @@ func (s *Server) reopen(ctx context.Context) (*server.Server, error) {
 			return nil, ctx.Err()
 		}
 	}
+	if _, err := os.Stat(filepath.Dir(s.cfg.Dir)); err != nil {
+		return nil, err // nothing is made where the data folder was
+	}
 	if err := writeAgain(s.cfg.Dir); err != nil {
 		return nil, err
 	}
+	s.folder, _ = os.Stat(s.cfg.Dir)
 	return s.open(ctx)
 }
 

@@ -79,10 +79,14 @@ func (s *Server) recall() error {
 		return err
 	}
 	for _, d := range s.damage {
-		s.log.Error("STORED MESSAGES ARE LOST: the store is damaged", "stream", d.Stream, "messages_at_most", d.Messages, "from", d.From, "to", d.To,
-			"block", d.Block, "found", d.Found, "report", filepath.Join(s.cfg.Aside, reportName))
+		s.sayLost(d)
 	}
 	return nil
+}
+
+func (s *Server) sayLost(d Damage) {
+	s.log.Error("STORED MESSAGES ARE LOST: the store is damaged", "stream", d.Stream, "messages_at_most", d.Messages, "from", d.From, "to", d.To,
+		"block", d.Block, "found", d.Found, "report", filepath.Join(s.cfg.Aside, reportName))
 }
 
 func (s *Server) missing(reported []Damage) (all []Damage, err error) {
@@ -97,18 +101,23 @@ func (s *Server) missing(reported []Damage) (all []Damage, err error) {
 	if err := json.Unmarshal(doc, &before); err != nil {
 		return nil, nil // of no use, but no reason not to start
 	}
-	now, err := s.holdings()
+	info, err := os.Stat(s.knownPath())
 	if err != nil {
 		return nil, err
 	}
-	info, err := os.Stat(s.knownPath())
+	return s.compare(before, reported, info.ModTime())
+}
+
+// compare says what the store has less than before, apart from what was reported since then.
+func (s *Server) compare(before map[string]known, reported []Damage, since time.Time) (all []Damage, err error) {
+	now, err := s.holdings()
 	if err != nil {
 		return nil, err
 	}
 	for stream, was := range before {
 		is := now[stream]
 		for _, d := range reported {
-			if d.Stream == stream && d.Found.After(info.ModTime()) { // found at this start
+			if d.Stream == stream && d.Found.After(since) { // found at this start
 				is.Messages += d.Messages
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,6 +35,9 @@ type Config struct {
 	// Aside is the folder that gets the blocks in which messages are damaged, with a report; what is sound of them stays in
 	// the store. Empty: a damaged store is a *DamagedError and stays as it is.
 	Aside string
+
+	// PutBack has a folder that is removed while it is in use put back, with what can still be read of its files.
+	PutBack bool
 }
 
 const (
@@ -52,7 +56,10 @@ type Server struct {
 	cfg Config
 	log *slog.Logger
 
-	damage, everything []Damage
+	damage, everything []Damage // damage is guarded by mu
+
+	known  *files      // of the store; used by Run alone, and while it is opened again
+	folder os.FileInfo // of the store, nil for unknown; likewise
 
 	ns atomic.Pointer[server.Server] // nil while the store is opened again
 
@@ -62,16 +69,18 @@ type Server struct {
 	fault    string       // why nothing is stored, "" when all is well
 	reopened uint64       // times that the store was opened again
 
-	healing sync.Mutex    // held while the store is opened again; guards leaving
+	healing sync.Mutex    // held while the store is opened again; guards leaving and believed
 	leaving chan struct{} // closed once a server that was given up has left the folder; nil: none was
 	done    chan struct{} // closed when the server has gone
+
+	believed map[string]known // what the store held before files of it vanished; nil: none did
 }
 
 // Start runs a server and returns once its store is recovered; a context that ended meanwhile is an error then. A
 // recovery that takes longer than cfg.StartTimeout can't be interrupted: Start returns an error, the server stops
 // in the background as soon as it is through, and its folder must not be used until then.
 func Start(ctx context.Context, cfg Config, log *slog.Logger) (*Server, error) {
-	s := &Server{cfg: cfg, log: log.With("server", cfg.Name), done: make(chan struct{})}
+	s := &Server{cfg: cfg, log: log.With("server", cfg.Name), known: &files{dir: cfg.Dir}, done: make(chan struct{})}
 	ns, err := s.open(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("start nats server %s in %s: %w", cfg.Name, cfg.Dir, err)
@@ -81,6 +90,7 @@ func Start(ctx context.Context, cfg Config, log *slog.Logger) (*Server, error) {
 		ns.Shutdown()
 		return nil, fmt.Errorf("start nats server %s in %s: %w", cfg.Name, cfg.Dir, err)
 	}
+	s.folder, _ = os.Stat(cfg.Dir)
 	return s, nil
 }
 
@@ -106,7 +116,11 @@ func (s *Server) open(ctx context.Context) (*server.Server, error) {
 }
 
 // Damage returns what is reported lost of the store, at this start and before, until the report is taken away.
-func (s *Server) Damage() []Damage { return s.damage }
+func (s *Server) Damage() []Damage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.damage
+}
 
 // EverDamaged is Damage with what was taken away.
 func (s *Server) EverDamaged() []Damage { return s.everything }

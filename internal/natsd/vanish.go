@@ -23,6 +23,8 @@ type files struct {
 	dir    string
 	blocks map[string]map[int]uint64 // by the stream's folder
 	doubt  map[string]bool           // what was found vanished at the look before
+	absent bool                      // the whole folder was, at the look before
+	held   map[string]handle         // by path, see hold
 }
 
 // look returns the streams of which a block has gone that the server believes to be there: whatever it confirms goes into
@@ -55,6 +57,7 @@ func (f *files) look(believes func(stream string, from, to uint64) bool) (gone [
 		}
 	}
 	f.blocks, f.doubt = now, doubt
+	f.hold()
 	return gone
 }
 
@@ -143,11 +146,69 @@ func believes(nc *nats.Conn, stream string, from, to uint64) bool {
 // lostFiles says what has vanished from the store while it is in use, "" for nothing.
 func (s *Server) lostFiles(f *files, nc *nats.Conn) string {
 	if _, err := os.Stat(s.cfg.Dir); errors.Is(err, fs.ErrNotExist) {
-		return "" // all of it: that is for others to notice
-	}
-	gone := f.look(func(stream string, from, to uint64) bool { return believes(nc, stream, from, to) })
-	if len(gone) == 0 {
+		absent := f.absent // not only for as long as all of the data folder is removed
+		if f.absent = true; absent && s.cfg.PutBack {
+			return s.cfg.Dir + " was removed"
+		}
 		return ""
 	}
-	return "files with messages were removed from " + strings.Join(gone, ", ")
+	f.absent = false
+	cut := f.cut()
+	gone := f.look(func(stream string, from, to uint64) bool { return believes(nc, stream, from, to) })
+	switch {
+	case len(gone) > 0:
+		return "files with messages were removed from " + strings.Join(gone, ", ")
+	case len(cut) > 0:
+		return "files with messages were cut off in " + strings.Join(cut, ", ")
+	}
+	return ""
+}
+
+// lookAfter opens the store again when something of it has vanished. The error is that it is not there any more at all.
+func (s *Server) lookAfter(ctx context.Context, nc *nats.Conn) error {
+	if s.replaced() {
+		return fmt.Errorf("%s was removed or replaced while it is in use: nothing that is stored now would be found again; "+
+			"put it back and start the gateway again, and let producers send again what was acknowledged since", s.cfg.Dir)
+	}
+	why := s.lostFiles(s.known, nc)
+	if why == "" {
+		return nil
+	}
+	s.log.Error("FILES OF THE STORE WERE REMOVED while it is in use: what can still be read of them is put back, and the store opened again", "cause", why)
+	believed, err := s.holdings()
+	if err != nil {
+		s.log.Warn("what the store held is not known, so it cannot be told whether all of it is put back", "error", err)
+	}
+	s.believed = believed
+	s.heal(ctx, why)
+	return nil
+}
+
+// account reports what the store has less than it held, after files of it have vanished; s.healing is held.
+func (s *Server) account(since time.Time) error {
+	believed := s.believed
+	if s.believed = nil; believed == nil || s.cfg.Aside == "" {
+		return nil
+	}
+	reported, err := readReport(s.cfg.Aside)
+	if err != nil {
+		return err
+	}
+	missing, err := s.compare(believed, reported, since)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(addToReport(s.cfg.Aside, missing), addToReport(s.cfg.Dir, missing)); err != nil {
+		return err
+	}
+	all := append(reported, missing...)
+	s.mu.Lock()
+	s.damage = all
+	s.mu.Unlock()
+	for _, d := range all {
+		if d.Found.After(since) {
+			s.sayLost(d)
+		}
+	}
+	return nil
 }
