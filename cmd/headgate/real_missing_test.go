@@ -130,12 +130,18 @@ func (p *process) drained() {
 	})
 }
 
-// N02, F13: a block of the embedded backend is deleted while the gateway runs. That is noticed in seconds, the block is put back with all
+// N02, F13: a block of the embedded backend, or all of its folder, is deleted while the gateway runs. That is noticed in seconds, it is put back with all
 // that was written to it, and nothing more goes into a file that is gone.
 func TestN02ABlockIsDeletedWhileInUse(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("what was written to a deleted file can be read again on Linux alone")
 	}
+	for _, gone := range []string{"jetstream/jetstream/$G/streams/HEADGATE_s/msgs/1.blk", "jetstream"} {
+		t.Run(filepath.Base(gone), func(t *testing.T) { removedWhileInUse(t, gone) })
+	}
+}
+
+func removedWhileInUse(t *testing.T, gone string) {
 	data := t.TempDir()
 	settings := []string{"--set", "streams={s: {key: {json: /k}, partitions: 4}}"}
 	p := startGateway(t, data, settings...)
@@ -152,7 +158,7 @@ func TestN02ABlockIsDeletedWhileInUse(t *testing.T) {
 		post()
 	}
 	<-time.After(2 * time.Second) // it is looked once a second which blocks there are
-	if err := os.Remove(filepath.Join(data, "jetstream", "jetstream", "$G", "streams", "HEADGATE_s", "msgs", "1.blk")); err != nil {
+	if err := os.RemoveAll(filepath.Join(data, gone)); err != nil {
 		t.Fatal(err)
 	}
 	post()

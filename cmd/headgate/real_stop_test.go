@@ -45,7 +45,7 @@ func TestP02AStopSaysWhatWasNotDelivered(t *testing.T) {
 
 // TestNothingIsAcknowledgedIntoADataFolderThatIsGone, for longer than a moment.
 func TestNothingIsAcknowledgedIntoADataFolderThatIsGone(t *testing.T) {
-	for _, gone := range []string{"", "jetstream"} {
+	for _, gone := range []string{"", "control"} {
 		data := filepath.Join(t.TempDir(), "data")
 		p := startGateway(t, data)
 		if status, answer := p.post("w", "{}\n"); status != 200 {

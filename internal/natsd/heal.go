@@ -15,6 +15,8 @@ import (
 const (
 	// watchEvery is how often it is asked whether the store takes messages. It costs a look into its folder.
 	watchEvery = time.Second
+	// peekEvery is how often it is asked whether there is one more message block: a file name for each stream.
+	peekEvery = 100 * time.Millisecond
 	// stopTimeout is what a server has to leave the folder before a new one may use it.
 	stopTimeout = 30 * time.Second
 	// Pauses between attempts to open the store again.
@@ -44,10 +46,15 @@ func (s *Server) Run(ctx context.Context) error {
 	defer s.known.close()
 	timer := time.NewTimer(watchEvery)
 	defer timer.Stop()
+	peek := time.NewTicker(peekEvery)
+	defer peek.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-peek.C:
+			s.known.peek()
+			continue
 		case <-timer.C:
 		}
 		wait := watchEvery

@@ -37,7 +37,7 @@ func (f *files) hold() {
 		}
 		numbers := slices.Sorted(maps.Keys(blocks))
 		for _, n := range numbers[max(0, len(numbers)-each):] {
-			want[filepath.Join(folder, strconv.Itoa(n)+".blk")] = true
+			want[blockPath(folder, n)] = true
 		}
 	}
 	for path, h := range f.held {
@@ -48,6 +48,23 @@ func (f *files) hold() {
 	}
 	for path := range want {
 		f.keep(path)
+	}
+}
+
+// peek holds the blocks that have come since the last look, which the server closes as soon as they are full.
+func (f *files) peek() {
+	for folder, blocks := range f.blocks {
+		next := 0
+		for n := range blocks {
+			next = max(next, n+1)
+		}
+		for ; f.held != nil; next++ {
+			path := blockPath(folder, next)
+			if f.keep(path); f.held[path].file == nil {
+				break
+			}
+			blocks[next] = 0
+		}
 	}
 }
 
@@ -94,6 +111,8 @@ func (f *files) newest(block string) bool {
 	numbers := slices.Collect(maps.Keys(f.blocks[filepath.Dir(block)]))
 	return len(numbers) == 0 || filepath.Base(block) == strconv.Itoa(slices.Max(numbers))+".blk"
 }
+
+func blockPath(folder string, n int) string { return filepath.Join(folder, strconv.Itoa(n)+".blk") }
 
 // streamOf names the stream of a block.
 func streamOf(block string) string { return filepath.Base(filepath.Dir(filepath.Dir(block))) }

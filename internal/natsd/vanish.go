@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -42,7 +43,11 @@ func (f *files) look(believes func(stream string, from, to uint64) bool) (gone [
 	for folder, before := range f.blocks {
 		stream := filepath.Base(filepath.Dir(folder))
 		for n, first := range before {
-			if _, there := now[folder][n]; there || first == 0 || !believes(stream, first, end(first, n, before, now[folder])) {
+			_, there := now[folder][n]
+			if h := f.held[blockPath(folder, n)]; !there && first == 0 && h.file != nil {
+				first = firstIn(h.file)
+			}
+			if there || first == 0 || !believes(stream, first, end(first, n, before, now[folder])) {
 				continue
 			}
 			if f.doubt[folder] { // not only for as long as a block is removed
@@ -57,7 +62,9 @@ func (f *files) look(believes func(stream string, from, to uint64) bool) (gone [
 		}
 	}
 	f.blocks, f.doubt = now, doubt
-	f.hold()
+	if len(gone) == 0 { // else what is held is to be put back
+		f.hold()
+	}
 	return gone
 }
 
@@ -92,19 +99,17 @@ func (f *files) firsts(folder string) map[int]uint64 {
 			continue
 		}
 		if all[n] = f.blocks[folder][n]; all[n] == 0 {
-			all[n] = firstIn(filepath.Join(folder, e.Name()))
+			if file, err := os.Open(filepath.Join(folder, e.Name())); err == nil {
+				all[n] = firstIn(file)
+				file.Close()
+			}
 		}
 	}
 	return all
 }
 
 // firstIn reads the sequence of the first message, 0 when there is none among the first records.
-func firstIn(path string) uint64 {
-	file, err := os.Open(path)
-	if err != nil {
-		return 0
-	}
-	defer file.Close()
+func firstIn(file io.ReaderAt) uint64 {
 	var head [recordHead]byte
 	at := int64(0)
 	for range 64 {
@@ -120,27 +125,51 @@ func firstIn(path string) uint64 {
 	return 0
 }
 
-// believes asks the server for the first message from a sequence on.
+// believes tells whether the running server counts on a message from one sequence up to before another (0: any). It is not asked for
+// the message: a server that finds no file for it forgets it without a word.
 func believes(nc *nats.Conn, stream string, from, to uint64) bool {
+	state, ok := stateOf(nc, stream, "")
+	if !ok || to != 0 && state.First >= to || state.Last < from || state.Messages == 0 {
+		return false // who can't be asked now may be next time; it has removed what was before the first
+	}
+	if state.Deleted > 0 {
+		if state, ok = stateOf(nc, stream, `{"deleted_details":true}`); !ok {
+			return false
+		}
+	}
+	if from = max(from, state.First); to == 0 {
+		to = state.Last + 1
+	}
+	removed := uint64(0)
+	for _, seq := range state.Which {
+		if from <= seq && seq < to {
+			removed++
+		}
+	}
+	return from < to && removed < to-from
+}
+
+// state is what a server says of a stream.
+type state struct {
+	Messages uint64   `json:"messages"`
+	First    uint64   `json:"first_seq"`
+	Last     uint64   `json:"last_seq"`
+	Deleted  int      `json:"num_deleted"` // between the two
+	Which    []uint64 `json:"deleted"`     // when it was asked for
+}
+
+func stateOf(nc *nats.Conn, stream, how string) (state, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
-	reply, err := nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, fmt.Appendf(nil, `{"seq":%d,"next_by_subj":">"}`, from))
-	if err != nil {
-		return false // who can't be asked now may be next time
-	}
 	var answer struct {
-		Error   *struct{ Code int } `json:"error"`
-		Message *struct {
-			Seq uint64 `json:"seq"`
-		} `json:"message"`
+		Error *struct{ Code int } `json:"error"`
+		State state               `json:"state"`
 	}
-	if err := json.Unmarshal(reply.Data, &answer); err != nil {
-		return false
+	reply, err := nc.RequestWithContext(ctx, "$JS.API.STREAM.INFO."+stream, []byte(how))
+	if err != nil || json.Unmarshal(reply.Data, &answer) != nil || answer.Error != nil {
+		return state{}, false
 	}
-	if answer.Error != nil {
-		return answer.Error.Code >= 500 // it cannot read it; 404: it has none
-	}
-	return answer.Message != nil && (to == 0 || answer.Message.Seq < to)
+	return answer.State, true
 }
 
 // lostFiles says what has vanished from the store while it is in use, "" for nothing.
