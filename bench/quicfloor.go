@@ -83,11 +83,9 @@ func copyStreams(ctx context.Context, conn *quic.Conn) {
 			return
 		}
 		go func() {
-			room := make([]byte, 64<<10)
-			for {
-				if _, err := io.ReadFull(str, room); err != nil {
-					break
-				}
+			var first [512]byte // one that stalls holds no more
+			if _, err := io.ReadFull(str, first[:]); err == nil {
+				io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{str}, make([]byte, 64<<10))
 			}
 			str.Write([]byte{1})
 			str.Close()
