@@ -41,12 +41,12 @@ func (g *Gateway) openCertificate() (err error) {
 		if pair, err = certs.Development(g.folder.path, time.Now()); err != nil {
 			return err
 		}
-		if c.on() || g.cfg.QUIC.Listen != "" {
-			g.log.Warn("http.tls names no certificate: a self-signed one is used, for development on this machine", "file", pair.Cert)
-		}
 	}
 	if g.certs, err = certs.Open(pair, g.log); err != nil {
 		return fmt.Errorf("http.tls: %w", err)
+	}
+	if c.Cert == "" && (c.on() || g.cfg.QUIC.Listen != "") {
+		g.log.Warn("http.tls names no certificate: a self-signed one is used, for development on this machine", "file", pair.Cert, "fingerprint", g.certs.Fingerprint())
 	}
 	return g.metrics.Register(g.certs.Collector())
 }
