@@ -43,6 +43,7 @@ type Config struct {
 // Client is a session. Its methods may be called concurrently; events are in the order of the calls of Send.
 type Client struct {
 	cfg  Config
+	loss bool // events may be lost: datagrams are used
 	http *http.Client
 	end  context.CancelFunc
 	done chan struct{} // closed when run has ended
@@ -80,8 +81,21 @@ func (e *UnsettledError) Unwrap() error { return e.Err }
 
 // New returns a client. It connects when there are events, and again whenever that is needed.
 func New(cfg Config) (*Client, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &Client{cfg: cfg, end: cancel, done: make(chan struct{}), changed: make(chan struct{}), next: cfg.First, acked: cfg.First - 1}
+	c.http = &http.Client{Timeout: answerTime, Transport: &http.Transport{TLSClientConfig: cfg.TLS, MaxConnsPerHost: 1, ForceAttemptHTTP2: false, DisableCompression: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	go func() { defer close(c.done); c.run(ctx) }()
+	return c, nil
+}
+
+// complete fills in the defaults.
+func (cfg *Config) complete() error {
 	if cfg.Address == "" && cfg.HTTP == "" || cfg.Stream == "" {
-		return nil, errors.New("client: an address and a stream are needed")
+		return errors.New("client: an address and a stream are needed")
 	}
 	if cfg.Session == "" {
 		cfg.Session = rand.Text()
@@ -96,12 +110,7 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Notice == nil {
 		cfg.Notice = func(string, string) {}
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	c := &Client{cfg: cfg, end: cancel, done: make(chan struct{}), changed: make(chan struct{}), next: cfg.First, acked: cfg.First - 1}
-	c.http = &http.Client{Timeout: answerTime, Transport: &http.Transport{TLSClientConfig: cfg.TLS, MaxConnsPerHost: 1, ForceAttemptHTTP2: false, DisableCompression: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	go func() { defer close(c.done); c.run(ctx) }()
-	return c, nil
+	return nil
 }
 
 // Session is the name of the session, and Over what events go over now: quic, http, or nothing while there is no connection.

@@ -59,7 +59,7 @@ func (c *Client) dial(ctx context.Context) (*link, error) {
 	}
 	soon, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
-	l.conn, err = l.tr.Dial(soon, to, secure, &quic.Config{KeepAlivePeriod: 10 * time.Second, MaxIdleTimeout: 30 * time.Second, HandshakeIdleTimeout: dialTime})
+	l.conn, err = l.tr.Dial(soon, to, secure, &quic.Config{KeepAlivePeriod: 10 * time.Second, MaxIdleTimeout: 30 * time.Second, HandshakeIdleTimeout: dialTime, EnableDatagrams: c.loss})
 	if err == nil {
 		l.str, err = l.conn.OpenStreamSync(soon)
 	}
