@@ -28,7 +28,7 @@ func (g *Gateway) open(ctx context.Context) (err error) {
 		return err
 	}
 	if g.stores, err = openStores(ctx, g.folder, g.cfg, g.log); err != nil {
-		return err
+		return g.folder.orFull(err)
 	}
 	g.store = g.stores.control.store
 	if err := g.newParts(); err != nil {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 )
@@ -17,17 +19,45 @@ const (
 	reserveName = "reserve"
 	// mostKept is the size of that file; a 32nd of the disk where that is less.
 	mostKept = 4 << 20
+	// reserveParts is how many starts it is for, should others fill the disk after each.
+	reserveParts = 4
 	// keepEvery is how often it is looked whether the file is whole.
 	keepEvery = 2 * time.Second
 )
 
-// giveReserve removes the file when the disk has less left than what it is for.
+// giveReserve makes some room when the disk is full: of the file a part alone, since somebody else may take what is given before
+// the next start, which must have some too. When nothing is left of it, what the stores make again goes.
 func (f *folder) giveReserve() {
 	want, errSize := f.reserveBytes()
 	free, errFree := f.free()
-	if errors.Join(errSize, errFree) == nil && free < want {
-		os.Remove(f.file(reserveName)) // then the start says what is missing
+	part := want / reserveParts
+	if errors.Join(errSize, errFree) != nil || free >= part {
+		return
 	}
+	path := f.file(reserveName)
+	if info, err := os.Stat(path); err == nil && info.Size() > 0 {
+		if left := info.Size() - part; left <= 0 || os.Truncate(path, left) != nil {
+			os.Remove(path) // then the start says what is missing
+		}
+		return
+	}
+	for _, pattern := range []string{"plugin-cache/*", "*/jetstream/*/streams/*/msgs/index.db"} {
+		paths, _ := filepath.Glob(filepath.Join(f.path, pattern)) // a strange path of the folder costs this room
+		for _, path := range paths {
+			os.Remove(path)
+		}
+	}
+}
+
+// orFull adds to an error of the start what to do about a full disk, if it is full.
+func (f *folder) orFull(err error) error {
+	want, errSize := f.reserveBytes()
+	free, errFree := f.free()
+	if err == nil || errors.Join(errSize, errFree) != nil || free >= want/reserveParts {
+		return err
+	}
+	return fmt.Errorf("%w; the disk of %s is full: %d KiB are left, and %d KiB are needed to start. Make room, then start again; nothing is lost",
+		err, f.path, free>>10, want/reserveParts>>10)
 }
 
 func (f *folder) reserveBytes() (int64, error) {

@@ -107,11 +107,7 @@ func Dial(ctx context.Context, a Address, log *slog.Logger, names ...string) (al
 	if err != nil {
 		return nil, err
 	}
-	patience := startPatience
-	if a.Known {
-		patience = knownPatience
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, patience(a))
 	defer cancel()
 	for _, name := range names {
 		nc, err := dial(ctx, a, name, creds, log)
@@ -124,6 +120,13 @@ func Dial(ctx context.Context, a Address, log *slog.Logger, names ...string) (al
 		all = append(all, nc)
 	}
 	return all, nil
+}
+
+func patience(a Address) time.Duration {
+	if a.Known {
+		return knownPatience
+	}
+	return startPatience
 }
 
 func dial(ctx context.Context, a Address, name string, creds nats.Option, log *slog.Logger) (*nats.Conn, error) {
@@ -140,10 +143,13 @@ func dial(ctx context.Context, a Address, name string, creds nats.Option, log *s
 			nats.ReconnectHandler(func(nc *nats.Conn) { log.Info("backend is back", "at", nc.ConnectedUrlRedacted()) }),
 			nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { log.Warn("nats connection", "error", err) }))...)
 	}
-	for {
+	for said := false; ; said = true {
 		nc, err := connect()
 		if err == nil {
 			return nc, nil
+		}
+		if !said {
+			log.Warn("backend is not there: the start waits for it", "at_most", patience(a).String(), "error", err)
 		}
 		if errors.Is(err, nats.ErrAuthorization) {
 			return nil, err
@@ -155,7 +161,8 @@ func dial(ctx context.Context, a Address, name string, creds nats.Option, log *s
 				log.Warn("backend is away; connecting again for ever", "error", err)
 				return connect(nats.RetryOnFailedConnect(true), nats.ConnectHandler(func(nc *nats.Conn) { log.Info("backend is there", "at", nc.ConnectedUrlRedacted()) }))
 			}
-			return nil, fmt.Errorf("%w (waited %v; is the server running, and the URL right?)", err, startPatience)
+			return nil, fmt.Errorf("%w: it was not there within %v, and never before; start the server first, or put the URL right. "+
+				"Once it was reached, a start goes on without it", err, patience(a))
 		}
 	}
 }
