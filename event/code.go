@@ -1,6 +1,7 @@
 package event
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -26,6 +27,14 @@ func (p *Problem) Error() string { return string(p.Code) + ": " + p.Detail }
 // Problemf makes a Problem with a formatted detail.
 func Problemf(code Code, format string, args ...any) *Problem {
 	return &Problem{Code: code, Detail: fmt.Sprintf(format, args...)}
+}
+
+// Detail is the sentence of a Problem without its code, and the text of any other error.
+func Detail(err error) string {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p.Detail
+	}
+	return err.Error()
 }
 
 // Codes of events and requests that are the client's to mend.

@@ -221,3 +221,15 @@ func (b *bus) make(ctx context.Context, name, gateway string, partitions int, lo
 	}
 	return to, nil
 }
+
+// roomFor refuses a stream for whose events max_bytes is too little, or the bound that the free disk sets.
+func (b *bus) roomFor(cfg *StreamConfig) error {
+	if least := room(cfg.largestRun()); b.maxBytes > 0 && b.maxBytes < least {
+		return fmt.Errorf("limits.event: frames of this stream may need %s of backend %s, whose max_bytes (or half of the free disk) is %s", least, b.name, b.maxBytes)
+	}
+	if least := sureOf(cfg.Limits.Event); b.maxBytes > 0 && b.maxBytes < least {
+		return fmt.Errorf("limits.event: for events of %s a stream needs %s of backend %s, whose max_bytes (or half of the free disk) is %s and of which it is sure of one part in %d",
+			cfg.Limits.Event, least, b.name, b.maxBytes, sureShare)
+	}
+	return nil
+}

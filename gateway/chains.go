@@ -72,7 +72,8 @@ func (g *Gateway) Activate(ctx context.Context, name string, a admin.Activation)
 	if err := ours(name); err != nil {
 		return nil, err
 	}
-	if err := (*activation)(&a).problem(); err != nil {
+	cfg := activation(a).config()
+	if err := cfg.StageProblem(); err != nil {
 		return nil, err
 	}
 	a.History, a.Suspended, a.Comparison = nil, nil, nil // of answers only
@@ -299,19 +300,6 @@ func (g *Gateway) findStored(ctx context.Context, plugin, digest string) (v cont
 		return v, event.Problemf(event.UnknownPlugin, "plugin %s has no version %s", plugin, digest)
 	}
 	return p.Versions[at], nil
-}
-
-// maxKey is how many bytes a partition key may have, whoever sets it.
-const maxKey = 1 << 10
-
-// parseOnError reads reject, deadletter, pass or default_key=KEY; empty leaves it to the kind of plugin.
-// Errors are an *event.Problem.
-func parseOnError(text string) (plugins.Policy, error) {
-	word, key, _ := strings.Cut(text, "=")
-	if len(key) > maxKey {
-		return plugins.Policy{}, event.Problemf(event.BadConfiguration, "on_error: the key has %d bytes, the limit is %d", len(key), maxKey)
-	}
-	return plugins.ParsePolicy(word, key)
 }
 
 // storeChain writes a stream's chain. The caller holds g.steering.

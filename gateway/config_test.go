@@ -152,38 +152,6 @@ func TestStreamDocumentRoundTrip(t *testing.T) {
 	}
 }
 
-func TestOneProcessAFolder(t *testing.T) {
-	dir := t.TempDir()
-	first, err := openFolder(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := openFolder(dir); err == nil || !strings.Contains(err.Error(), "in use by process") {
-		t.Errorf("F12: a second lock: %v", err)
-	}
-	id := first.id
-	first.close()
-	second, err := openFolder(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer second.close()
-	if second.id != id || len(id) != 16 {
-		t.Errorf("the identity changed from %q to %q", id, second.id)
-	}
-}
-
-func TestDamagedIdentityIsNotReplaced(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "id"), []byte("0123\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if f, err := openFolder(dir); err == nil {
-		f.close()
-		t.Error("a damaged id was accepted: what is stored under the old one would be orphaned")
-	}
-}
-
 func TestJetStreamBackends(t *testing.T) {
 	for doc, want := range map[string]string{
 		"local: {jetstream: {embedded: true, max_bytes: 1GiB, retention: {age: 7d, full: oldest}}}": "",

@@ -61,3 +61,35 @@ func TestM11TheIdentityIsNeverMadeAnewBesideData(t *testing.T) {
 		t.Errorf("%q, %v", fresh, err)
 	}
 }
+
+func TestOneProcessAFolder(t *testing.T) {
+	dir := t.TempDir()
+	first, err := openFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openFolder(dir); err == nil || !strings.Contains(err.Error(), "in use by process") {
+		t.Errorf("F12: a second lock: %v", err)
+	}
+	id := first.id
+	first.close()
+	second, err := openFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.close()
+	if second.id != id || len(id) != 16 {
+		t.Errorf("the identity changed from %q to %q", id, second.id)
+	}
+}
+
+func TestDamagedIdentityIsNotReplaced(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "id"), []byte("0123\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := openFolder(dir); err == nil {
+		f.close()
+		t.Error("a damaged id was accepted: what is stored under the old one would be orphaned")
+	}
+}

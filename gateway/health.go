@@ -52,7 +52,7 @@ func (g *Gateway) Dependencies() []admin.Dependency {
 	accepting, delivery, guests := "", "", ""
 	var deliverySince time.Time
 	if err := g.notAccepting(); err != nil {
-		accepting = detail(err)
+		accepting = event.Detail(err)
 	}
 	for name, s := range *g.streams.Load() {
 		if err := s.delivery.Err(); err != nil {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/internal/settings"
-	"github.com/headgate-io/headgate/internal/window"
 	"github.com/headgate-io/headgate/plugins/builtin"
 )
 
@@ -63,8 +62,4 @@ func (c *IDConfig) problem(eventsOfRequest int) error {
 		mustBe(c.Window.IDs >= least && c.Window.IDs <= maxIDs, "window.ids: must be %d (limits.events) to %d, got %d", least, maxIDs, c.Window.IDs),
 		mustBe(c.Window.Age >= settings.Duration(time.Second), "window.age: must be at least 1s, got %s", time.Duration(c.Window.Age)))
 	return errors.Join(all...)
-}
-
-func (c *IDConfig) window() *window.Set {
-	return window.RecoverSet(c.Window.IDs, time.Duration(c.Window.Age), time.Now())
 }

@@ -134,3 +134,7 @@ func notTried(b *event.Batch, r *window.Ref, code event.Code, why string) {
 	}
 	b.Reject(int(r.Place), code, "another event with this id came first, and "+why+"; this one was not tried, send it again")
 }
+
+func newWindow(c *IDConfig) *window.Set {
+	return window.RecoverSet(c.Window.IDs, time.Duration(c.Window.Age), time.Now())
+}

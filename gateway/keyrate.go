@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -25,10 +26,9 @@ func newKeyRate(stream string, cfg StreamRateConfig, m rateMetrics) *keyRate {
 	if limit == nil {
 		return nil
 	}
-	or(&cfg.Keys, defaultKeys)
 	return &keyRate{
 		limit:   *limit,
-		buckets: rate.NewTable(cfg.Keys, time.Now(), m.forgotten.WithLabelValues("keys").Inc),
+		buckets: rate.NewTable(cmp.Or(cfg.Keys, defaultKeys), time.Now(), m.forgotten.WithLabelValues("keys").Inc),
 		detail:  "the key is over its rate (" + describeRate(limit) + "); send the event again later",
 		refused: m.events.WithLabelValues(stream),
 	}

@@ -27,7 +27,7 @@ func (g *Gateway) openStream(ctx context.Context, name string, def *definition) 
 	}
 	s := &stream{
 		name: name, partitioner: partitioner.NewMetered(table, meter), deadLetter: g.newDeadLetter(name),
-		ids: def.config.ID.window(), secret: secret, done: make(chan struct{}),
+		ids: newWindow(&def.config.ID), secret: secret, done: make(chan struct{}),
 	}
 	s.current.Store(def)
 	s.keys.Store(newKeyRate(name, def.config.Rate, g.rates))

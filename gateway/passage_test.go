@@ -62,7 +62,7 @@ func scriptStream(t tester, letters forward.DeadLetter) *scripted {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stream{name: forwardtest.Stream, partitioner: partitioner.New(table), forwarder: f, ids: def.config.ID.window()}
+	s := &stream{name: forwardtest.Stream, partitioner: partitioner.New(table), forwarder: f, ids: newWindow(&def.config.ID)}
 	s.current.Store(def)
 	s.chain.Store(&link{})
 	done := make(chan error, 1)

@@ -8,6 +8,9 @@ import (
 	"github.com/headgate-io/headgate/internal/settings"
 )
 
+// maxPayload is the largest message of the embedded server, headers included.
+const maxPayload = 8 << 20
+
 // largestRun is what the largest frame of a stream may take in its backend: full of events, or one event alone.
 func (s *StreamConfig) largestRun() settings.Bytes {
 	return max(s.Frame.Bytes, s.Limits.Event) + frameOverhead
@@ -43,16 +46,4 @@ func (c *Config) roomIn(name string, js *JetStreamConfig) error {
 func sureOf(event settings.Bytes) settings.Bytes {
 	const MiB = 1 << 20
 	return (sureShare*(event+frameOverhead) + MiB - 1) / MiB * MiB
-}
-
-// roomFor is the same of a stream that is opened, and of a bound that the free disk sets.
-func (b *bus) roomFor(cfg *StreamConfig) error {
-	if least := room(cfg.largestRun()); b.maxBytes > 0 && b.maxBytes < least {
-		return fmt.Errorf("limits.event: frames of this stream may need %s of backend %s, whose max_bytes (or half of the free disk) is %s", least, b.name, b.maxBytes)
-	}
-	if least := sureOf(cfg.Limits.Event); b.maxBytes > 0 && b.maxBytes < least {
-		return fmt.Errorf("limits.event: for events of %s a stream needs %s of backend %s, whose max_bytes (or half of the free disk) is %s and of which it is sure of one part in %d",
-			cfg.Limits.Event, least, b.name, b.maxBytes, sureShare)
-	}
-	return nil
 }

@@ -2,8 +2,6 @@ package gateway
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/headgate-io/headgate/admin"
@@ -13,15 +11,6 @@ import (
 
 // A stream's chain is a list of activations. Of a plugin there is the version in force and, behind it, at most one that is
 // tried: a shadow or a canary. What becomes of the list is decided here and nowhere else; nothing here does anything.
-
-const (
-	stageActive = "active"
-	stageShadow = "shadow"
-	stageCanary = "canary"
-
-	suspendPolicy   = "policy"
-	suspendPrevious = "previous"
-)
 
 // mostEarlier is how many versions an activation remembers to go back to.
 const mostEarlier = 10
@@ -37,39 +26,6 @@ func (a *activation) runsAs() plugins.Stage {
 		return plugins.Canary
 	}
 	return plugins.Active
-}
-
-// problem returns what is wrong with stage, percent and on_suspend.
-func (a *activation) problem() error {
-	switch a.stage() {
-	case stageActive, stageShadow:
-		if a.Percent != 0 {
-			return event.Problemf(event.BadConfiguration, "percent: only a canary has one, stage is %s", a.stage())
-		}
-	case stageCanary:
-		if a.Percent < 1 || a.Percent > 100 {
-			return event.Problemf(event.BadConfiguration, "percent: a canary has 1 to 100 of the producers, got %d", a.Percent)
-		}
-	default:
-		return event.Problemf(event.BadConfiguration, "stage %q: it is active, shadow or canary", a.Stage)
-	}
-	switch a.OnSuspend {
-	case "", suspendPolicy, suspendPrevious:
-		return nil
-	}
-	return event.Problemf(event.BadConfiguration, "on_suspend %q: it is policy or previous", a.OnSuspend)
-}
-
-// stageProblem returns what is wrong with the stage of the last plugin of a configuration.
-func stageProblem(list []PluginConfig) error {
-	last := activations(list[len(list)-1:])[0]
-	if err := last.problem(); err != nil {
-		return errors.New(detail(err))
-	}
-	if _, tried := findPlugin(activations(list[:len(list)-1]), last.Plugin); tried >= 0 && last.stage() != stageActive {
-		return fmt.Errorf("%s has a shadow or a canary already", last.Plugin)
-	}
-	return nil
 }
 
 // version is what is gone back to.

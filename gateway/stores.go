@@ -16,8 +16,6 @@ import (
 )
 
 const (
-	// maxPayload is the largest message of the embedded server, headers included.
-	maxPayload = 8 << 20
 	// defaultMaxBytes bounds the embedded backend where the disk has room.
 	defaultMaxBytes = 10 << 30
 	// leastDefault is what embedded backend and spool may hold when a start finds the disk full: it will have room again, and

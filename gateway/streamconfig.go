@@ -203,14 +203,7 @@ func (s *StreamConfig) problem() error {
 	add("limits.depth", mustBe(s.Limits.Depth >= 1 && s.Limits.Depth <= 1000, "must be 1 to 1000, got %d", s.Limits.Depth))
 	add("rate", s.Rate.problem())
 	for i, p := range s.Plugins {
-		at := fmt.Sprintf("plugins.%d", i)
-		add(at+".name", mustBe(validName(p.Name), "%q is not a plugin name", p.Name))
-		if _, err := parseOnError(p.OnError); err != nil {
-			add(at+".on_error", errors.New(detail(err)))
-		}
-		if err := stageProblem(s.Plugins[:i+1]); err != nil {
-			add(at+".stage", err)
-		}
+		add(fmt.Sprintf("plugins.%d", i), p.problem(s.Plugins[:i]))
 	}
 	return errors.Join(all...)
 }

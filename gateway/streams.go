@@ -177,11 +177,3 @@ func asProblem(doing string, err error) error {
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
-
-// detail is the sentence of a problem, without its code.
-func detail(err error) string {
-	if p, ok := errors.AsType[*event.Problem](err); ok {
-		return p.Detail
-	}
-	return err.Error()
-}
