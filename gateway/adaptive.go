@@ -46,12 +46,6 @@ func (g *Gateway) newAdaptive(s *stream, stored *storedTable, m *partitioner.Met
 	return a
 }
 
-// settings are what a definition wants of the planner.
-func (c *StreamConfig) planner() partitioner.Settings {
-	ordering, _ := partitioner.ParseOrdering(c.Ordering)
-	return partitioner.Settings{Ordering: ordering, MaxFanout: c.Adaptive.MaxPartitions, Hold: time.Duration(c.Adaptive.Hold)}
-}
-
 // follow has the lanes name, in their next frames, what the table remembers as their predecessors: an earlier process may
 // have ended before it sealed a frame that does.
 func (a *adaptive) follow(marks []partitioner.Predecessor) {
@@ -112,7 +106,7 @@ func sinceEpoch(t time.Time) time.Duration { return time.Duration(t.UnixNano()) 
 
 // redefined takes over what the stream's definition says now, and returns the table in force.
 func (a *adaptive) redefined(ctx context.Context) *partitioner.Table {
-	table, want := a.stream.partitioner.Table(), a.stream.current.Load().config.planner()
+	table, want := a.stream.partitioner.Table(), a.stream.current.Load().config.Planner()
 	if a.planner != nil && want == a.planned {
 		return table
 	}

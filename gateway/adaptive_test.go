@@ -17,6 +17,7 @@ import (
 
 	"github.com/headgate-io/headgate/admin"
 	"github.com/headgate-io/headgate/forward"
+	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/internal/settings"
 	"github.com/headgate-io/headgate/partitioner"
 	"github.com/headgate-io/headgate/sdk/consume"
@@ -113,8 +114,8 @@ func (in *instance) untilTable(stream, what string, ok func(shownTable) bool) sh
 }
 
 // adaptiveStream has a key in each event, keys that are merged soon, and what else change says.
-func adaptiveStream(change func(*StreamConfig)) StreamConfig {
-	s := StreamConfig{Key: KeyConfig{JSON: "/key"}, Partitions: PartitionsConfig{Max: 8}, Adaptive: AdaptiveConfig{Hold: settings.Duration(500 * time.Millisecond)}}
+func adaptiveStream(change func(*config.Stream)) config.Stream {
+	s := config.Stream{Key: config.Key{JSON: "/key"}, Partitions: config.Partitions{Max: 8}, Adaptive: config.Adaptive{Hold: settings.Duration(500 * time.Millisecond)}}
 	change(&s)
 	return s
 }
@@ -182,7 +183,7 @@ func (f *flood) compare(a *account, ordered bool) {
 
 func TestHotKeyOfAnUnorderedStreamIsSplitAndMerged(t *testing.T) {
 	cfg := zero(t)
-	cfg.Streams = map[string]StreamConfig{"web": adaptiveStream(func(s *StreamConfig) { s.Ordering = "none" })}
+	cfg.Streams = map[string]config.Stream{"web": adaptiveStream(func(s *config.Stream) { s.Ordering = "none" })}
 	in := start(t, cfg)
 	defer in.end()
 	f := in.flood("web")
@@ -198,7 +199,7 @@ func TestHotKeyOfAnUnorderedStreamIsSplitAndMerged(t *testing.T) {
 
 func TestK07HotKeyKeepsItsOrderBySource(t *testing.T) {
 	cfg := zero(t)
-	cfg.Streams = map[string]StreamConfig{"web": adaptiveStream(func(s *StreamConfig) {})}
+	cfg.Streams = map[string]config.Stream{"web": adaptiveStream(func(s *config.Stream) {})}
 	in := start(t, cfg)
 	defer in.end()
 	f := in.flood("web")
@@ -260,8 +261,8 @@ func TestOrderIsKeptWhenASlowPartitionIsLeft(t *testing.T) {
 	server := httptest.NewServer(node)
 	defer server.Close()
 	cfg := zero(t)
-	cfg.Backends["nodes"] = BackendConfig{Webhook: &WebhookConfig{Nodes: []string{server.URL}}}
-	cfg.Streams = map[string]StreamConfig{"web": adaptiveStream(func(s *StreamConfig) { s.Backend = "nodes" })}
+	cfg.Backends["nodes"] = config.Backend{Webhook: &config.Webhook{Nodes: []string{server.URL}}}
+	cfg.Streams = map[string]config.Stream{"web": adaptiveStream(func(s *config.Stream) { s.Backend = "nodes" })}
 	in := start(t, cfg)
 	defer in.end()
 	place, err := in.Explain(t.Context(), "web", []byte("hot"), nil)
@@ -305,10 +306,10 @@ func TestOrderIsKeptWhenASlowPartitionIsLeft(t *testing.T) {
 // Bounds of the stream are kept, whatever the load is; and what orders a key never splits it.
 func TestK08FanoutIsBoundedAndStrictIsNeverSplit(t *testing.T) {
 	cfg := zero(t)
-	cfg.Streams = map[string]StreamConfig{
-		"bounded": adaptiveStream(func(s *StreamConfig) { s.Ordering, s.Adaptive.MaxPartitions = "none", 2 }),
-		"strict":  adaptiveStream(func(s *StreamConfig) { s.Ordering = "strict" }),
-		"off":     adaptiveStream(func(s *StreamConfig) { s.Ordering, s.Adaptive.Off = "none", true }),
+	cfg.Streams = map[string]config.Stream{
+		"bounded": adaptiveStream(func(s *config.Stream) { s.Ordering, s.Adaptive.MaxPartitions = "none", 2 }),
+		"strict":  adaptiveStream(func(s *config.Stream) { s.Ordering = "strict" }),
+		"off":     adaptiveStream(func(s *config.Stream) { s.Ordering, s.Adaptive.Off = "none", true }),
 	}
 	in := start(t, cfg)
 	defer in.end()
@@ -342,10 +343,10 @@ func TestK08FanoutIsBoundedAndStrictIsNeverSplit(t *testing.T) {
 
 func TestK01K02Murmur2Stream(t *testing.T) {
 	cfg := zero(t)
-	murmur := func(partitions int) StreamConfig {
-		return StreamConfig{Key: KeyConfig{JSON: "/k"}, Hash: "murmur2", Partitions: PartitionsConfig{Max: partitions}}
+	murmur := func(partitions int) config.Stream {
+		return config.Stream{Key: config.Key{JSON: "/k"}, Hash: "murmur2", Partitions: config.Partitions{Max: partitions}}
 	}
-	cfg.Streams = map[string]StreamConfig{"twelve": murmur(12), "ten": murmur(10)}
+	cfg.Streams = map[string]config.Stream{"twelve": murmur(12), "ten": murmur(10)}
 	in := start(t, cfg)
 	in.want(200, `"accepted":3`, "twelve", "{\"k\":\"\"}\n{\"n\":1}\n{\"k\":\"\"}")
 	in.want(200, `"accepted":1`, "ten", `{"k":"f562ac3b-2224-4e25-a0ab-56094e10c239"}`)
@@ -361,7 +362,7 @@ func TestK01K02Murmur2Stream(t *testing.T) {
 		t.Errorf("%+v", table)
 	}
 	in.end()
-	cfg.Streams["ten"] = StreamConfig{Partitions: PartitionsConfig{Max: 10}}.withDefaults()
+	cfg.Streams["ten"] = config.Stream{Partitions: config.Partitions{Max: 10}}.WithDefaults()
 	cfg.HTTP.Listen, cfg.Admin.Listen, cfg.QUIC.Listen = "127.0.0.1:0", "127.0.0.1:0", "none"
 	again, err := New(cfg, Deps{})
 	if err == nil {
@@ -400,7 +401,7 @@ func TestOrderingCanBecomeLooser(t *testing.T) {
 	in.untilTable("web", "loose", func(table shownTable) bool { return len(table.Splits) == 1 && table.Splits[0].By == "load" })
 	in.end()
 
-	cfg.Streams = map[string]StreamConfig{"web": StreamConfig{Ordering: "source"}.withDefaults()}
+	cfg.Streams = map[string]config.Stream{"web": config.Stream{Ordering: "source"}.WithDefaults()}
 	in = start(t, cfg)
 	if table := in.table("web"); len(table.Splits) != 0 {
 		t.Errorf("%+v", table.Splits)

@@ -9,41 +9,11 @@ import (
 
 	"github.com/headgate-io/headgate/forward"
 	"github.com/headgate-io/headgate/forward/webhook"
-	"github.com/headgate-io/headgate/internal/settings"
+	"github.com/headgate-io/headgate/gateway/config"
 )
-
-// BackendConfig is one place frames go to; exactly one kind is set.
-type BackendConfig struct {
-	JetStream *JetStreamConfig `json:"jetstream"`
-	Webhook   *WebhookConfig   `json:"webhook"`
-}
-
-// WebhookConfig is a set of HTTP nodes, of which each holds a share of the partitions.
-type WebhookConfig struct {
-	Nodes   []string          `json:"nodes"`   // URLs that runs are posted to
-	Timeout settings.Duration `json:"timeout"` // of one post; 10 s
-}
-
-// LocalBackend is the name of the backend that is there without being configured: the embedded JetStream.
-const LocalBackend = "local"
 
 // webhookMaxRun bounds the body of one post: what HTTP nodes commonly take.
 const webhookMaxRun = 8 << 20
-
-// problem returns what is wrong with the definition of the backend called name.
-func (b *BackendConfig) problem(name string) error {
-	switch {
-	case b.JetStream != nil && b.Webhook != nil:
-		return fmt.Errorf("set jetstream or webhook, not both")
-	case b.JetStream != nil:
-		return settings.At("jetstream", b.JetStream.problem(name))
-	case b.Webhook != nil && name == LocalBackend:
-		return settings.At("webhook", fmt.Errorf("%q is always the embedded backend; give the webhook another name, and name it as the backend of a stream", LocalBackend))
-	case b.Webhook != nil:
-		return settings.At("webhook.nodes", webhook.CheckNodes(b.Webhook.Nodes))
-	}
-	return fmt.Errorf("set jetstream or webhook")
-}
 
 // delivery is one stream's way to its backend.
 type delivery struct {
@@ -60,13 +30,13 @@ type delivery struct {
 // on the embedded one.
 func (g *Gateway) bus(name, backend string) *bus {
 	if _, dead := deadLetterOf(name); dead {
-		backend = LocalBackend
+		backend = config.LocalBackend
 	}
 	return g.stores.buses[backend]
 }
 
 // fits refuses a definition whose largest event its backend does not take.
-func (g *Gateway) fits(name string, cfg *StreamConfig) error {
+func (g *Gateway) fits(name string, cfg *config.Stream) error {
 	if b := g.bus(name, cfg.Backend); b != nil {
 		return b.fits(cfg)
 	}
@@ -74,7 +44,7 @@ func (g *Gateway) fits(name string, cfg *StreamConfig) error {
 }
 
 // openDelivery opens the backend that a stream names.
-func (g *Gateway) openDelivery(ctx context.Context, name string, cfg *StreamConfig) (delivery, error) {
+func (g *Gateway) openDelivery(ctx context.Context, name string, cfg *config.Stream) (delivery, error) {
 	if err := g.fits(name, cfg); err != nil {
 		return delivery{}, err
 	}
@@ -84,7 +54,7 @@ func (g *Gateway) openDelivery(ctx context.Context, name string, cfg *StreamConf
 	return g.openWebhook(name, cfg.Backend, g.cfg.Backends[cfg.Backend].Webhook)
 }
 
-func (g *Gateway) openWebhook(name, backend string, cfg *WebhookConfig) (delivery, error) {
+func (g *Gateway) openWebhook(name, backend string, cfg *config.Webhook) (delivery, error) {
 	numbers := g.folder.file(filepath.Join("webhook", backend, name+".numbers"))
 	if err := os.MkdirAll(filepath.Dir(numbers), 0o700); err != nil {
 		return delivery{}, fmt.Errorf("open backend: %w", err)

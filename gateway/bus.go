@@ -14,54 +14,10 @@ import (
 
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/forward/jetstream"
+	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/internal/natsd"
 	"github.com/headgate-io/headgate/internal/settings"
 )
-
-// JetStreamConfig is a NATS JetStream server: the one inside the process, or one (or a cluster) that URL reaches.
-type JetStreamConfig struct {
-	Embedded  bool            `json:"embedded"`
-	URL       string          `json:"url"`       // nats://host:4222, several of a cluster with commas
-	Creds     string          `json:"creds"`     // file:PATH, env:NAME or a path
-	Replicas  int             `json:"replicas"`  // of each stream in a cluster; 1
-	Streams   int             `json:"streams"`   // JetStream streams that the partitions of a stream are spread over; 1
-	MaxBytes  settings.Bytes  `json:"max_bytes"` // of all its streams together; 0: no bound, for the embedded one the smaller of 10 GiB and half of the free space
-	Retention RetentionConfig `json:"retention"`
-	Tail      string          `json:"tail"` // on or off: the spools keep what is delivered for a while; on, for the embedded one off
-}
-
-// RetentionConfig says what is removed when. The last run of a lane always stays.
-type RetentionConfig struct {
-	Age  settings.Duration `json:"age"`  // runs that are older go; 0: none go by age
-	Full string            `json:"full"` // refuse what is new, or let the oldest go; refuse
-}
-
-const (
-	maxSpread   = 16
-	maxReplicas = 5
-)
-
-// problem returns what is wrong with the definition of the backend called name.
-func (c *JetStreamConfig) problem(name string) error {
-	r := c.Retention
-	check := func(path string, ok bool, format string, args ...any) error {
-		return settings.At(path, mustBe(ok, format, args...))
-	}
-	all := errors.Join(
-		check("replicas", c.Replicas >= 0 && c.Replicas <= maxReplicas, "must be 1 to %d, got %d", maxReplicas, c.Replicas),
-		check("streams", c.Streams >= 0 && c.Streams <= maxSpread, "must be 1 to %d, got %d", maxSpread, c.Streams),
-		check("retention.age", r.Age == 0 || time.Duration(r.Age) >= time.Second, "must be at least 1s"),
-		settings.At("tail", oneOf(c.Tail, "", "on", "off")),
-		settings.At("retention.full", oneOf(r.Full, "", "refuse", "oldest")),
-		check("retention.full", r.Full != "oldest" || c.Embedded || c.MaxBytes > 0, "oldest needs max_bytes, or nothing is ever full"))
-	if c.URL == "" {
-		return errors.Join(all,
-			mustBe(c.Embedded && name == LocalBackend, "set url, or embedded: true under the name %q", LocalBackend),
-			mustBe(c.Creds == "" && c.Replicas <= 1 && c.Streams <= 1, "creds, replicas and streams are for an external server: set url"))
-	}
-	return errors.Join(all, jetstream.Address{URL: c.URL, Creds: c.Creds}.Check(),
-		mustBe(!c.Embedded && name != LocalBackend, "set url or embedded, not both; %q is always the embedded one", LocalBackend))
-}
 
 // bus is a JetStream server that streams are delivered to, with what is needed to write, read and look after it.
 type bus struct {
@@ -91,7 +47,7 @@ func (b *bus) lost(stream string) (upTo uint64) {
 }
 
 // complete takes the connections over, the writer's and the reader's.
-func (b *bus) complete(cfg *JetStreamConfig, conns []*nats.Conn, log *slog.Logger) error {
+func (b *bus) complete(cfg *config.JetStream, conns []*nats.Conn, log *slog.Logger) error {
 	b.maxBytes = cfg.MaxBytes
 	b.replicas, b.spread, b.writer, b.readConn = max(1, cfg.Replicas), max(1, cfg.Streams), conns[0], conns[1]
 	b.link = jetstream.NewLink(b.writer, func() {
@@ -110,7 +66,7 @@ func (b *bus) complete(cfg *JetStreamConfig, conns []*nats.Conn, log *slog.Logge
 }
 
 // dialBuses connects to the external servers, and fails when one cannot be reached that never was.
-func dialBuses(ctx context.Context, f *folder, cfg Config, log *slog.Logger) (all map[string]*bus, err error) {
+func dialBuses(ctx context.Context, f *folder, cfg config.Config, log *slog.Logger) (all map[string]*bus, err error) {
 	all = map[string]*bus{}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Backends)) {
 		c := cfg.Backends[name].JetStream
@@ -169,17 +125,17 @@ func (b *bus) err() error {
 }
 
 // fits refuses a stream whose largest event is more than one message of the server takes.
-func (b *bus) fits(cfg *StreamConfig) error {
+func (b *bus) fits(cfg *config.Stream) error {
 	if err := b.roomFor(cfg); err != nil {
 		return event.Problemf(event.BadConfiguration, "%v", err)
 	}
 	largest := b.maxPayload()
-	if int64(cfg.Limits.Event)+frameOverhead <= largest {
+	if int64(cfg.Limits.Event)+config.FrameOverhead <= largest {
 		return nil
 	}
 	return event.Problemf(event.BadConfiguration, "limits.event: an event of %s and 64KiB around it do not fit into a message of backend %s (%s), "+
 		"which takes %s; set limits.event to %s at most, or raise the server's max_payload",
-		cfg.Limits.Event, b.name, b.where, settings.Bytes(largest), settings.Bytes(max(0, largest-frameOverhead)))
+		cfg.Limits.Event, b.name, b.where, settings.Bytes(largest), settings.Bytes(max(0, largest-config.FrameOverhead)))
 }
 
 // maxPayload is the largest message that the server takes, or took.
@@ -204,7 +160,7 @@ func (b *bus) open(ctx context.Context, name, gateway string, partitions int, lo
 		return delivery{}, err
 	}
 	state := func() error { return errors.Join(b.err(), to.Err()) }
-	return delivery{Backend: to, Err: state, close: func() {}, check: to.Check, maxRun: to.MaxRun(), away: b.name != LocalBackend, bus: b}, nil
+	return delivery{Backend: to, Err: state, close: func() {}, check: to.Check, maxRun: to.MaxRun(), away: b.name != config.LocalBackend, bus: b}, nil
 }
 
 func (b *bus) make(ctx context.Context, name, gateway string, partitions int, log *slog.Logger) (*jetstream.Backend, error) {
@@ -223,13 +179,13 @@ func (b *bus) make(ctx context.Context, name, gateway string, partitions int, lo
 }
 
 // roomFor refuses a stream for whose events max_bytes is too little, or the bound that the free disk sets.
-func (b *bus) roomFor(cfg *StreamConfig) error {
-	if least := room(cfg.largestRun()); b.maxBytes > 0 && b.maxBytes < least {
+func (b *bus) roomFor(cfg *config.Stream) error {
+	if least := config.LeastRoom(cfg.LargestRun()); b.maxBytes > 0 && b.maxBytes < least {
 		return fmt.Errorf("limits.event: frames of this stream may need %s of backend %s, whose max_bytes (or half of the free disk) is %s", least, b.name, b.maxBytes)
 	}
-	if least := sureOf(cfg.Limits.Event); b.maxBytes > 0 && b.maxBytes < least {
+	if least := config.SureOf(cfg.Limits.Event); b.maxBytes > 0 && b.maxBytes < least {
 		return fmt.Errorf("limits.event: for events of %s a stream needs %s of backend %s, whose max_bytes (or half of the free disk) is %s and of which it is sure of one part in %d",
-			cfg.Limits.Event, least, b.name, b.maxBytes, sureShare)
+			cfg.Limits.Event, least, b.name, b.maxBytes, config.SureShare)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/ingest/cloudevents"
 	"github.com/headgate-io/headgate/sdk/wire"
 )
@@ -22,9 +23,9 @@ const (
 )
 
 // keyedBy is a configuration with the stream s.
-func keyedBy(t *testing.T, key KeyConfig) Config {
+func keyedBy(t *testing.T, key config.Key) config.Config {
 	cfg := zero(t)
-	cfg.Streams = map[string]StreamConfig{"s": {Key: key}}
+	cfg.Streams = map[string]config.Stream{"s": {Key: key}}
 	return cfg
 }
 
@@ -60,7 +61,7 @@ func (in *instance) refused(status int, code, mediaType, body string) answer {
 }
 
 func TestA03D15G09Keys(t *testing.T) {
-	in := start(t, keyedBy(t, KeyConfig{JSON: "/k", Required: true}))
+	in := start(t, keyedBy(t, config.Key{JSON: "/k", Required: true}))
 	defer in.end()
 	in.refused(422, "key_required", asJSON, `{"a":1}`)
 	in.refused(422, "key_required", asJSON, `{"k":null}`)
@@ -76,7 +77,7 @@ func TestA03D15G09Keys(t *testing.T) {
 }
 
 func TestG06LargeNumbersAreKeysAsTheyStand(t *testing.T) {
-	in := start(t, keyedBy(t, KeyConfig{JSON: "/id"}))
+	in := start(t, keyedBy(t, config.Key{JSON: "/id"}))
 	defer in.end()
 	const line = `{"id":2882429806056571124, "f":1.10e+2}`
 	if status, a := in.send("s/events", ndjson, line); status != 200 {
@@ -86,7 +87,7 @@ func TestG06LargeNumbersAreKeysAsTheyStand(t *testing.T) {
 }
 
 func TestE01StrictStoresNothingLenientTheGoodOnes(t *testing.T) {
-	in := start(t, keyedBy(t, KeyConfig{JSON: "/k", Required: true}))
+	in := start(t, keyedBy(t, config.Key{JSON: "/k", Required: true}))
 	defer in.end()
 	const body = `[{"k":"x"},{"a":1}]`
 	if status, a := in.send("s/events?mode=strict", asJSON, body); status != 422 || a.Code != "strict_rejected" || len(a.Errors) != 1 || a.Errors[0].Index != 1 {
@@ -100,7 +101,7 @@ func TestE01StrictStoresNothingLenientTheGoodOnes(t *testing.T) {
 }
 
 func TestE05EachRefusedEventIsListed(t *testing.T) {
-	in := start(t, keyedBy(t, KeyConfig{}))
+	in := start(t, keyedBy(t, config.Key{}))
 	defer in.end()
 	in.scriptedPlugin("s", "scripted")
 	status, a := in.send("s/events", "text/plain", "0a\nr\n0b\nr\n0c\n")
@@ -112,7 +113,7 @@ func TestE05EachRefusedEventIsListed(t *testing.T) {
 }
 
 func TestE06ABadEventIsNever200(t *testing.T) {
-	in := start(t, keyedBy(t, KeyConfig{}))
+	in := start(t, keyedBy(t, config.Key{}))
 	defer in.end()
 	for _, ack := range []string{"accepted", "durable", "delivered"} {
 		resp, _ := in.do("POST", in.events("s?ack="+ack), "1\n{\n3\n", "Content-Type: "+ndjson)
@@ -131,8 +132,8 @@ func gzipped(text string) string {
 }
 
 func TestF06EveryLimitIsTheStreams(t *testing.T) {
-	cfg := keyedBy(t, KeyConfig{})
-	cfg.Streams["s"] = StreamConfig{Limits: LimitsConfig{Body: 400, Inflated: 500, Event: 100, Events: 10, Depth: 3}}
+	cfg := keyedBy(t, config.Key{})
+	cfg.Streams["s"] = config.Stream{Limits: config.Limits{Body: 400, Inflated: 500, Event: 100, Events: 10, Depth: 3}}
 	in := start(t, cfg)
 	defer in.end()
 	for _, c := range []struct {
@@ -169,8 +170,8 @@ func TestF06EveryLimitIsTheStreams(t *testing.T) {
 }
 
 func TestG01G02G03BytesComeBack(t *testing.T) {
-	cfg := keyedBy(t, KeyConfig{})
-	cfg.Streams["pass"] = StreamConfig{UTF8: "pass"}
+	cfg := keyedBy(t, config.Key{})
+	cfg.Streams["pass"] = config.Stream{UTF8: "pass"}
 	in := start(t, cfg)
 	defer in.end()
 	const line = "{\"event\":\"\xe4\"}"
@@ -192,7 +193,7 @@ func TestG01G02G03BytesComeBack(t *testing.T) {
 
 // G10: one limit for the way in and the way out.
 func TestG10DepthIsLimitedOnce(t *testing.T) {
-	cfg := keyedBy(t, KeyConfig{JSON: "/k"})
+	cfg := keyedBy(t, config.Key{JSON: "/k"})
 	in := start(t, cfg)
 	nested := func(n int) string {
 		return `{"k":"` + fmt.Sprint(n) + `","a":` + strings.Repeat("[", n-1) + strings.Repeat("]", n-1) + "}"
@@ -215,8 +216,8 @@ func TestG10DepthIsLimitedOnce(t *testing.T) {
 
 // What comes out of the backend is what went in, whatever the framing, through frames of both kinds and a restart.
 func TestWhatIsReadBackIsWhatWasSent(t *testing.T) {
-	cfg := keyedBy(t, KeyConfig{})
-	cfg.Streams["s"] = StreamConfig{Partitions: PartitionsConfig{Max: 3}, Frame: FrameConfig{Bytes: 4 << 10, Events: 7}}
+	cfg := keyedBy(t, config.Key{})
+	cfg.Streams["s"] = config.Stream{Partitions: config.Partitions{Max: 3}, Frame: config.Frame{Bytes: 4 << 10, Events: 7}}
 	in := start(t, cfg)
 	sent := map[string]int{}
 	piece := rapid.SampledFrom([]string{"\n", "\r\n", "\x00", "\xff", "\xef\xbf\xbd", "a", "{", "é", "\x0a\x0a", strings.Repeat("z", 200)})

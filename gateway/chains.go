@@ -11,6 +11,7 @@ import (
 	"github.com/headgate-io/headgate/admin"
 	"github.com/headgate-io/headgate/control"
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/plugins"
 )
 
@@ -18,7 +19,7 @@ import (
 type activation admin.Activation
 
 // activations reads the plugins of a configuration.
-func activations(list []PluginConfig) (all []activation) {
+func activations(list []config.Plugin) (all []activation) {
 	for _, p := range list {
 		a := activation{Plugin: p.Name, Digest: p.Digest, OnError: p.OnError, Stage: p.Stage, Percent: p.Percent, OnSuspend: p.OnSuspend}
 		if p.Config != nil {
@@ -34,9 +35,9 @@ func activations(list []PluginConfig) (all []activation) {
 }
 
 // config is the inverse of activations.
-func (a activation) config() PluginConfig {
-	p := PluginConfig{Name: a.Plugin, Digest: a.Digest, OnError: a.OnError, Percent: a.Percent, OnSuspend: a.OnSuspend}
-	if a.stage() != stageActive {
+func (a activation) config() config.Plugin {
+	p := config.Plugin{Name: a.Plugin, Digest: a.Digest, OnError: a.OnError, Percent: a.Percent, OnSuspend: a.OnSuspend}
+	if a.stage() != config.StageActive {
 		p.Stage = a.Stage
 	}
 	if len(a.Config) > 0 {
@@ -205,9 +206,9 @@ func (l *link) String() string {
 	for _, a := range l.activations {
 		name := fmt.Sprintf("%s@%.15s", a.Plugin, a.Digest)
 		switch a.stage() {
-		case stageShadow:
+		case config.StageShadow:
 			name += "(shadow)"
-		case stageCanary:
+		case config.StageCanary:
 			name += fmt.Sprintf("(canary %d %%)", a.Percent)
 		}
 		if a.Suspended != nil {
@@ -265,7 +266,7 @@ func (g *Gateway) loadStep(ctx context.Context, a *activation) (plugins.Step, er
 		return plugins.Step{}, err
 	}
 	a.Digest = v.Digest
-	policy, err := parseOnError(a.OnError)
+	policy, err := config.ParseOnError(a.OnError)
 	if err != nil {
 		return plugins.Step{}, err
 	}

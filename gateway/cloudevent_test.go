@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate-io/headgate/admin"
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/sdk/consume"
 )
 
@@ -100,7 +101,7 @@ func checkCloudEvents(t *testing.T, rows []admin.Row) {
 func TestR06AttributesReachAnHTTPNode(t *testing.T) {
 	cfg, node := onNode(t, "zstd")
 	s := cfg.Streams["web"]
-	s.Key = KeyConfig{}
+	s.Key = config.Key{}
 	cfg.Streams["web"] = s
 	in := start(t, cfg)
 	sendCloudEvents(in)
@@ -156,9 +157,9 @@ func TestR07PartitionKey(t *testing.T) {
 
 func TestKeyByAttribute(t *testing.T) {
 	cfg := zero(t)
-	cfg.Streams = map[string]StreamConfig{
-		"subject": {Key: KeyConfig{CE: "subject", Required: true}},
-		"id":      {Key: KeyConfig{CE: "id"}},
+	cfg.Streams = map[string]config.Stream{
+		"subject": {Key: config.Key{CE: "subject", Required: true}},
+		"id":      {Key: config.Key{CE: "id"}},
 	}
 	in := start(t, cfg)
 	defer in.end()
@@ -184,8 +185,8 @@ func TestKeyByAttribute(t *testing.T) {
 	if want := []string{"id:false:", "id:true:1", "id:true:2", "id:true:3", "subject:true:p", "subject:true:s"}; !slices.Equal(keys, want) {
 		t.Errorf("keys %v", keys)
 	}
-	for _, bad := range []KeyConfig{{CE: "a", JSON: "/a"}, {CE: "a", Header: "a"}, {CE: "Sub-ject"}} {
-		if bad.problem() == nil {
+	for _, bad := range []config.Key{{CE: "a", JSON: "/a"}, {CE: "a", Header: "a"}, {CE: "Sub-ject"}} {
+		if bad.Problem() == nil {
 			t.Errorf("%+v is taken", bad)
 		}
 	}

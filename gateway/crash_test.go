@@ -15,6 +15,7 @@ import (
 	"github.com/headgate-io/headgate/forward"
 	"github.com/headgate-io/headgate/forward/forwardtest"
 	"github.com/headgate-io/headgate/forward/spool"
+	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/internal/journal"
 	"github.com/headgate-io/headgate/internal/memdisk"
 	"github.com/headgate-io/headgate/internal/window"
@@ -69,7 +70,7 @@ type diskStream struct {
 func openOnDisk(t *testing.T, disk *memdisk.Memory) *diskStream {
 	t.Helper()
 	const partitions = 3
-	def, err := define(StreamConfig{ID: IDConfig{JSON: "/id"}, Partitions: PartitionsConfig{partitions}}.withDefaults(), 1, managedByAPI)
+	def, err := define(config.Stream{ID: config.ID{JSON: "/id"}, Partitions: config.Partitions{Max: partitions}}.WithDefaults(), 1, managedByAPI)
 	if err != nil {
 		t.Fatal(err)
 	}

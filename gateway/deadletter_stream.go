@@ -11,12 +11,13 @@ import (
 	"github.com/headgate-io/headgate/admin"
 	"github.com/headgate-io/headgate/control"
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/gateway/config"
 )
 
 // deadLetterOf returns the stream whose dead letter is called name; ok is false for any other name.
 func deadLetterOf(name string) (stream string, ok bool) {
 	stream, ok = strings.CutSuffix(name, event.DeadLetterSuffix)
-	return stream, ok && validName(stream)
+	return stream, ok && config.ValidName(stream)
 }
 
 // ours refuses to let users write or change a dead letter.
@@ -28,8 +29,8 @@ func ours(name string) error {
 }
 
 // deadLetterConfig is the definition of all dead letters.
-func deadLetterConfig() StreamConfig {
-	return StreamConfig{Partitions: PartitionsConfig{Max: 1}}.withDefaults()
+func deadLetterConfig() config.Stream {
+	return config.Stream{Partitions: config.Partitions{Max: 1}}.WithDefaults()
 }
 
 // openDeadLetter returns a dead letter, and makes it on first use.
@@ -48,7 +49,7 @@ func (g *Gateway) openDeadLetter(ctx context.Context, name string) (*stream, err
 	cfg := deadLetterConfig()
 	doc, err := g.store.Streams.Read(ctx, name)
 	if errors.Is(err, control.ErrNotFound) {
-		doc.Revision, err = g.store.Streams.Write(ctx, name, cfg.document(), 0)
+		doc.Revision, err = g.store.Streams.Write(ctx, name, cfg.Document(), 0)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("store the definition of %s: %w", name, err)

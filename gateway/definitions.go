@@ -10,6 +10,7 @@ import (
 
 	"github.com/headgate-io/headgate/admin"
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/gateway/config"
 )
 
 // Streams returns all definitions, by name. See admin.Streams.
@@ -40,7 +41,7 @@ func (s *stream) definition() admin.Definition {
 	for _, a := range s.chain.Load().activations {
 		cfg.Plugins = append(cfg.Plugins, a.config())
 	}
-	return admin.Definition{Name: s.name, Revision: def.revision, Managed: def.managed, Document: cfg.document()}
+	return admin.Definition{Name: s.name, Revision: def.revision, Managed: def.managed, Document: cfg.Document()}
 }
 
 // SetStream replaces a definition or makes a stream. Its plugins, where given, become the stream's chain.
@@ -48,11 +49,11 @@ func (g *Gateway) SetStream(ctx context.Context, name string, doc json.RawMessag
 	if err := ours(name); err != nil {
 		return admin.Definition{}, false, err
 	}
-	cfg, err := parseStream(doc)
+	cfg, err := config.ParseStream(doc)
 	if err != nil {
 		return admin.Definition{}, false, event.Problemf(event.BadConfiguration, "%v", err)
 	}
-	if err := g.cfg.knowsBackend(cfg.Backend); err != nil {
+	if err := g.cfg.KnowsBackend(cfg.Backend); err != nil {
 		return admin.Definition{}, false, event.Problemf(event.BadConfiguration, "%v", err)
 	}
 	s, err := g.find(name)
@@ -69,7 +70,7 @@ func (g *Gateway) SetStream(ctx context.Context, name string, doc json.RawMessag
 }
 
 // newStream makes a stream as defined. Its plugins are started before anything is stored, and before anybody waits for it.
-func (g *Gateway) newStream(ctx context.Context, name string, cfg StreamConfig) (d admin.Definition, made bool, err error) {
+func (g *Gateway) newStream(ctx context.Context, name string, cfg config.Stream) (d admin.Definition, made bool, err error) {
 	def, err := define(cfg, 0, managedByAPI)
 	if err != nil {
 		return d, false, event.Problemf(event.BadConfiguration, "%v", err)
@@ -101,7 +102,7 @@ func (s *stream) definitionAfter(err error) (admin.Definition, bool, error) {
 }
 
 // redefine changes a running stream.
-func (g *Gateway) redefine(ctx context.Context, s *stream, cfg StreamConfig, when admin.Match) error {
+func (g *Gateway) redefine(ctx context.Context, s *stream, cfg config.Stream, when admin.Match) error {
 	if err := g.fits(s.name, &cfg); err != nil {
 		return err
 	}
@@ -114,7 +115,7 @@ func (g *Gateway) redefine(ctx context.Context, s *stream, cfg StreamConfig, whe
 	if err := when.Check(old.revision); err != nil {
 		return err
 	}
-	if err := cfg.changeable(&old.config); err != nil {
+	if err := cfg.Changeable(&old.config); err != nil {
 		return err
 	}
 	before := s.chain.Load()
@@ -140,7 +141,7 @@ func (g *Gateway) redefine(ctx context.Context, s *stream, cfg StreamConfig, whe
 	}
 	next.inherit(before, "")
 	err = g.commitChain(ctx, s, next, func() error {
-		if def.revision, err = g.store.Streams.Write(ctx, s.name, cfg.document(), old.revision); err != nil {
+		if def.revision, err = g.store.Streams.Write(ctx, s.name, cfg.Document(), old.revision); err != nil {
 			return asProblem("store the definition", err)
 		}
 		if err := g.storeChain(ctx, s.name, next.activations); err != nil {
@@ -156,24 +157,6 @@ func (g *Gateway) redefine(ctx context.Context, s *stream, cfg StreamConfig, whe
 	s.ids.Resize(cfg.ID.Window.IDs, time.Duration(cfg.ID.Window.Age))
 	if cfg.Rate != old.config.Rate {
 		s.keys.Store(newKeyRate(s.name, cfg.Rate, g.rates))
-	}
-	return nil
-}
-
-// changeable refuses, by name, what a running stream cannot change.
-func (s *StreamConfig) changeable(old *StreamConfig) error {
-	if s.Partitions != old.Partitions {
-		return event.Problemf(event.PartitionsFixed, "partitions: fixed at %d when the stream was made", old.Partitions.Max)
-	}
-	if !looser(old.Ordering, s.Ordering) {
-		return event.Problemf(event.BadConfiguration, "ordering: can become looser while the stream exists (strict, then source, then none), not %s after %s", s.Ordering, old.Ordering)
-	}
-	for name, same := range map[string]bool{
-		"hash": s.Hash == old.Hash, "backend": s.Backend == old.Backend, "codec": s.Codec == old.Codec, "linger": s.Linger == old.Linger, "frame": s.Frame == old.Frame,
-	} {
-		if !same {
-			return event.Problemf(event.BadConfiguration, "%s: cannot be changed while the stream exists; delete the stream and make it again (its events stay)", name)
-		}
 	}
 	return nil
 }

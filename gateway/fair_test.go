@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/internal/settings"
 )
 
@@ -30,8 +31,8 @@ func (in *instance) strict(want int, body string) {
 // K12: the rate of a key is spent by what is stored: not by repetitions, and not by a request of which nothing is.
 func TestK12OnlyWhatIsStoredSpendsTheRate(t *testing.T) {
 	cfg := zero(t)
-	cfg.Streams = map[string]StreamConfig{"web": {Key: KeyConfig{JSON: "/k"}, ID: IDConfig{JSON: "/id"},
-		Rate: StreamRateConfig{Key: RateConfig{Events: 1, Burst: settings.Duration(3600e9)}}}}
+	cfg.Streams = map[string]config.Stream{"web": {Key: config.Key{JSON: "/k"}, ID: config.ID{JSON: "/id"},
+		Rate: config.StreamRate{Key: config.Rate{Events: 1, Burst: settings.Duration(3600e9)}}}}
 	in := start(t, cfg)
 	defer in.end()
 	in.want(200, `"accepted":3600`, "web", numbered("a", "A", 3600))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/headgate-io/headgate/admin"
+	"github.com/headgate-io/headgate/gateway/config"
 )
 
 const filtersOfWeb = `
@@ -33,7 +34,7 @@ func TestFiltersOfADefinition(t *testing.T) {
 	if err := os.WriteFile(file, []byte(filtersOfWeb), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg, _, err := Load(Sources{File: file})
+	cfg, _, err := config.Load(config.Sources{File: file})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +128,7 @@ func TestFiltersOfTheConfigurationAreChecked(t *testing.T) {
 		"[{drop: {not: {ce: a-b, eq: 1}}}]":          "not a CloudEvents attribute",
 		"{drop: {json: /a, eq: 1}}":                  "streams.web.filters: wants a list",
 	} {
-		_, _, err := Load(Sources{Set: []string{"streams.web.filters=" + filters}})
+		_, _, err := config.Load(config.Sources{Set: []string{"streams.web.filters=" + filters}})
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%s: %v", filters, err)
 		}
@@ -136,7 +137,7 @@ func TestFiltersOfTheConfigurationAreChecked(t *testing.T) {
 	for i := range 15 {
 		pointers = append(pointers, fmt.Sprintf("{json: /p%d, eq: 1}", i))
 	}
-	_, _, err := Load(Sources{Set: []string{"streams.web.filters=[{drop: {any: [" + strings.Join(pointers, ", ") + "]}}]"}})
+	_, _, err := config.Load(config.Sources{Set: []string{"streams.web.filters=[{drop: {any: [" + strings.Join(pointers, ", ") + "]}}]"}})
 	if err == nil || !strings.Contains(err.Error(), "16 JSON pointers") {
 		t.Errorf("%v", err)
 	}

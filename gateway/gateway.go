@@ -1,4 +1,4 @@
-// Package gateway assembles the product: the configuration, the pipeline of a batch, the streams and their plugins,
+// Package gateway assembles the product: the pipeline of a batch, the streams and their plugins,
 // and the order in which things start and stop.
 package gateway
 
@@ -18,6 +18,7 @@ import (
 	"github.com/headgate-io/headgate/control"
 	"github.com/headgate-io/headgate/forward"
 	"github.com/headgate-io/headgate/forward/spool"
+	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/ingest"
 	"github.com/headgate-io/headgate/internal/auth"
 	"github.com/headgate-io/headgate/internal/budget"
@@ -36,7 +37,7 @@ type Deps struct {
 
 // Gateway is one running product.
 type Gateway struct {
-	cfg  Config
+	cfg  config.Config
 	deps Deps
 	log  *slog.Logger
 
@@ -82,14 +83,14 @@ type Gateway struct {
 }
 
 // New checks the configuration. Nothing runs and nothing is opened yet.
-func New(cfg Config, deps Deps) (*Gateway, error) {
+func New(cfg config.Config, deps Deps) (*Gateway, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	if deps.Log == nil {
 		deps.Log = slog.New(slog.DiscardHandler)
 	}
-	usual, err := define(StreamConfig{}.withDefaults(), 0, managedByAPI)
+	usual, err := define(config.Stream{}.WithDefaults(), 0, managedByAPI)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +105,7 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 		return nil, err
 	}
 	g.metrics.MustRegister(tableMetrics{g})
-	if g.tokens, err = cfg.openTokens(); err != nil {
+	if g.tokens, err = cfg.Tokens(); err != nil {
 		return nil, err
 	}
 	// Half of the memory for requests that are being read, an eighth for dead letters, the rest for what waits in lanes.

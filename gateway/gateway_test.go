@@ -16,6 +16,7 @@ import (
 
 	"github.com/headgate-io/headgate/admin"
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/internal/settings"
 )
 
@@ -32,17 +33,17 @@ type ready chan struct{}
 
 func (r ready) Write(p []byte) (int, error) { close(r); return len(p), nil }
 
-func start(t *testing.T, cfg Config) *instance {
+func start(t *testing.T, cfg config.Config) *instance {
 	t.Helper()
 	return startWith(t, cfg, nil)
 }
 
 // startWith is start with a command that compiles modules.
-func startWith(t *testing.T, cfg Config, compiler []string) *instance {
+func startWith(t *testing.T, cfg config.Config, compiler []string) *instance {
 	t.Helper()
 	cfg.HTTP.Listen, cfg.Admin.Listen = "127.0.0.1:0", "127.0.0.1:0"
 	for name, s := range cfg.Streams {
-		cfg.Streams[name] = s.withDefaults()
+		cfg.Streams[name] = s.WithDefaults()
 	}
 	up := make(ready)
 	g, err := New(cfg, Deps{Out: up, Compiler: compiler})
@@ -72,10 +73,10 @@ func (in *instance) end() {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-func zero(t *testing.T) Config {
-	cfg := DefaultConfig()
+func zero(t *testing.T) config.Config {
+	cfg := config.Default()
 	cfg.Data = t.TempDir()
-	cfg.Backends = map[string]BackendConfig{LocalBackend: {JetStream: &JetStreamConfig{Embedded: true, MaxBytes: 1 << 30}}}
+	cfg.Backends = map[string]config.Backend{config.LocalBackend: {JetStream: &config.JetStream{Embedded: true, MaxBytes: 1 << 30}}}
 	return cfg
 }
 
@@ -144,7 +145,7 @@ func TestStreamsOnFirstUse(t *testing.T) {
 	in := start(t, zero(t))
 	in.want(200, `"accepted":2`, "web", "{}\n{\"a\":1}\n")
 	in.want(404, "bad_stream_name", "Web", "{}")
-	for i := range maxStreams - 1 {
+	for i := range config.MaxStreams - 1 {
 		in.want(200, `"accepted":1`, fmt.Sprintf("s%d", i), "{}")
 	}
 	in.want(404, "unknown_stream", "one-too-many", "{}")
@@ -156,7 +157,7 @@ func TestStreamsOnFirstUse(t *testing.T) {
 
 func TestConfiguredStreamsOnly(t *testing.T) {
 	cfg := zero(t)
-	cfg.Streams = map[string]StreamConfig{"web": {Key: KeyConfig{JSON: "/k", Required: true}, Partitions: PartitionsConfig{4}}}
+	cfg.Streams = map[string]config.Stream{"web": {Key: config.Key{JSON: "/k", Required: true}, Partitions: config.Partitions{Max: 4}}}
 	in := start(t, cfg)
 	defer in.end()
 	in.want(404, "unknown_stream", "other", "{}")
@@ -254,7 +255,7 @@ func TestUnknownPluginsAreRefused(t *testing.T) {
 // TestBrokenChainRefuses: a stream whose plugins cannot be loaded lets nothing pass unfiltered.
 func TestBrokenChainRefuses(t *testing.T) {
 	cfg := zero(t)
-	cfg.Streams = map[string]StreamConfig{"web": {Plugins: []PluginConfig{{Name: "gone"}}}}
+	cfg.Streams = map[string]config.Stream{"web": {Plugins: []config.Plugin{{Name: "gone"}}}}
 	in := start(t, cfg)
 	defer in.end()
 	in.want(503, `"code":"plugin_unavailable"`, "web", "{}")
@@ -287,12 +288,12 @@ func TestFailedCreationLeavesNothing(t *testing.T) {
 	_, _, err := in.SetStream(t.Context(), "s1", json.RawMessage(`{"partitions":8}`), admin.Match{}) // its table has 16
 	wantCode(t, err, event.PartitionsFixed)
 	in.want(200, `"accepted":1`, "s1", "{}")
-	bad := StreamConfig{Partitions: PartitionsConfig{8}}.withDefaults()
+	bad := config.Stream{Partitions: config.Partitions{Max: 8}}.WithDefaults()
 	s1, err := in.Stream(t.Context(), "s1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := in.store.Streams.Write(t.Context(), "s1", bad.document(), s1.Revision); err != nil { // as an older crash may have left it
+	if _, err := in.store.Streams.Write(t.Context(), "s1", bad.Document(), s1.Revision); err != nil { // as an older crash may have left it
 		t.Fatal(err)
 	}
 	in.end()
@@ -320,8 +321,8 @@ func TestNewStreamWithPluginsThatDoNotExist(t *testing.T) {
 // TestASmallBackendTakesItsFirstRun: a frame larger than the first share of a small max_bytes goes in.
 func TestASmallBackendTakesItsFirstRun(t *testing.T) {
 	cfg := zero(t)
-	cfg.Backends[LocalBackend].JetStream.MaxBytes = 48 << 20 // of which a stream begins with 1.2 MiB
-	cfg.Streams = map[string]StreamConfig{"web": {Partitions: PartitionsConfig{Max: 1}, Frame: FrameConfig{Bytes: 4 << 20}}}
+	cfg.Backends[config.LocalBackend].JetStream.MaxBytes = 48 << 20 // of which a stream begins with 1.2 MiB
+	cfg.Streams = map[string]config.Stream{"web": {Partitions: config.Partitions{Max: 1}, Frame: config.Frame{Bytes: 4 << 20}}}
 	in := start(t, cfg)
 	random := make([]byte, 15<<10)
 	var body strings.Builder
@@ -345,7 +346,7 @@ func TestF9FullBackendIsRefusedAtOnce(t *testing.T) {
 	cfg := zero(t)
 	cfg.HTTP.RequestTimeout = settings.Duration(time.Minute)
 	cfg.Drain.Timeout = settings.Duration(time.Second)
-	cfg.Backends[LocalBackend].JetStream.MaxBytes = 64 << 20 // of which a stream alone gets about three quarters
+	cfg.Backends[config.LocalBackend].JetStream.MaxBytes = 64 << 20 // of which a stream alone gets about three quarters
 	in := start(t, cfg)
 	random := make([]byte, 200<<10)
 	if _, err := rand.Read(random); err != nil {

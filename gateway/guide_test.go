@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/gateway/config"
 )
 
 // section returns what is below a heading of a page of the guide.
@@ -38,7 +39,7 @@ func contains(t *testing.T, where, text string, parts ...string) {
 // what becomes of our own copy.
 func TestN01DeliveredIsExplained(t *testing.T) {
 	text := section(t, "operate.md", "What delivered means")
-	kinds := reflect.TypeFor[BackendConfig]()
+	kinds := reflect.TypeFor[config.Backend]()
 	for i := range kinds.NumField() {
 		contains(t, "What delivered means", text, "| `"+kinds.Field(i).Tag.Get("json")+":")
 	}
@@ -56,7 +57,7 @@ func TestM06TheSpoolIsExplainedAndShown(t *testing.T) {
 
 // M10: fsync is the default of a stream, and what is weaker has a name of its own that has to be asked for.
 func TestM10DurableIsTheDefault(t *testing.T) {
-	if got := (StreamConfig{}).withDefaults().Ack.Default; got != event.Durable.String() {
+	if got := (config.Stream{}).WithDefaults().Ack.Default; got != event.Durable.String() {
 		t.Errorf("the default is %s", got)
 	}
 	in := start(t, zero(t))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/forward"
+	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/internal/problem"
 	"github.com/headgate-io/headgate/internal/window"
 )
@@ -79,7 +80,7 @@ func (d *deadLetter) dropped(r *forward.Refused) {
 }
 
 // release frees the id of an event for whoever sent it. Frames do not say which caller that was: it is tried for all.
-func (s *stream) release(r *forward.Refused, a *AuthConfig) {
+func (s *stream) release(r *forward.Refused, a *config.Auth) {
 	if len(r.Event.ID) == 0 {
 		return
 	}
@@ -135,6 +136,6 @@ func notTried(b *event.Batch, r *window.Ref, code event.Code, why string) {
 	b.Reject(int(r.Place), code, "another event with this id came first, and "+why+"; this one was not tried, send it again")
 }
 
-func newWindow(c *IDConfig) *window.Set {
+func newWindow(c *config.ID) *window.Set {
 	return window.RecoverSet(c.Window.IDs, time.Duration(c.Window.Age), time.Now())
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/internal/rate"
 	"github.com/headgate-io/headgate/internal/window"
 )
@@ -21,14 +22,14 @@ type keyRate struct {
 }
 
 // newKeyRate returns the rate of a stream's keys, nil when there is none.
-func newKeyRate(stream string, cfg StreamRateConfig, m rateMetrics) *keyRate {
-	limit := cfg.Key.limit()
+func newKeyRate(stream string, cfg config.StreamRate, m rateMetrics) *keyRate {
+	limit := cfg.Key.Limit()
 	if limit == nil {
 		return nil
 	}
 	return &keyRate{
 		limit:   *limit,
-		buckets: rate.NewTable(cmp.Or(cfg.Keys, defaultKeys), time.Now(), m.forgotten.WithLabelValues("keys").Inc),
+		buckets: rate.NewTable(cmp.Or(cfg.Keys, config.DefaultKeys), time.Now(), m.forgotten.WithLabelValues("keys").Inc),
 		detail:  "the key is over its rate (" + describeRate(limit) + "); send the event again later",
 		refused: m.events.WithLabelValues(stream),
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate-io/headgate/admin"
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/gateway/config"
 )
 
 // once sends a request with more headers, and returns its answer read.
@@ -70,7 +71,7 @@ func TestA07EachEventIsStoredOnce(t *testing.T) {
 // E01: an event without its key, beside one that has it, sent three times with the same idempotency key.
 func TestE01PartialFailureSentAgain(t *testing.T) {
 	cfg := zero(t)
-	cfg.Streams = map[string]StreamConfig{"s": {Key: KeyConfig{JSON: "/k", Required: true}}}
+	cfg.Streams = map[string]config.Stream{"s": {Key: config.Key{JSON: "/k", Required: true}}}
 	in := start(t, cfg)
 	defer in.end()
 	const body = `[{"k":"x"},{"a":1}]`
@@ -99,9 +100,9 @@ func TestE01PartialFailureSentAgain(t *testing.T) {
 // there when the events are read back.
 func TestF46EverythingSentTwice(t *testing.T) {
 	cfg := zero(t)
-	cfg.Streams = map[string]StreamConfig{
-		"s": {ID: IDConfig{JSON: "/id"}, Partitions: PartitionsConfig{4}},
-		"h": {ID: IDConfig{Header: "X-Delivery"}},
+	cfg.Streams = map[string]config.Stream{
+		"s": {ID: config.ID{JSON: "/id"}, Partitions: config.Partitions{Max: 4}},
+		"h": {ID: config.ID{Header: "X-Delivery"}},
 		"n": {},
 	}
 	in := start(t, cfg)
@@ -180,7 +181,7 @@ func TestIDsAreSwitchedOnAndOff(t *testing.T) {
 // A CloudEvent is known by its source and id, without any setting and whoever sends it; unless the stream wants none of it.
 func TestCloudEventsAreKnownByTheirIDs(t *testing.T) {
 	cfg := zero(t)
-	cfg.Streams = map[string]StreamConfig{"s": {}, "ce": {ID: IDConfig{CE: "id"}}, "none": {ID: IDConfig{None: true}}}
+	cfg.Streams = map[string]config.Stream{"s": {}, "ce": {ID: config.ID{CE: "id"}}, "none": {ID: config.ID{None: true}}}
 	in := start(t, cfg)
 	defer in.end()
 	one := func(id, source string) string {
@@ -208,7 +209,7 @@ func TestCloudEventsAreKnownByTheirIDs(t *testing.T) {
 // A dead letter takes what its stream sets aside, whatever the ids, and a mended event is no duplicate.
 func TestDeadLettersTakePartInNoWindow(t *testing.T) {
 	cfg := zero(t)
-	cfg.Streams = map[string]StreamConfig{"s": {ID: IDConfig{Header: "X-Id"}}}
+	cfg.Streams = map[string]config.Stream{"s": {ID: config.ID{Header: "X-Id"}}}
 	in := start(t, cfg)
 	defer in.end()
 	in.scriptedPlugin("s", "script")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/headgate-io/headgate/admin"
 	"github.com/headgate-io/headgate/forward"
+	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/ingest"
 	"github.com/headgate-io/headgate/internal/window"
 )
@@ -103,7 +104,7 @@ func (g *Gateway) openStreams(ctx context.Context) error {
 			g.reopenDeadLetter(ctx, doc.Name)
 			continue
 		}
-		cfg, err := parseStream(doc.Value)
+		cfg, err := config.ParseStream(doc.Value)
 		if err != nil {
 			err = fmt.Errorf("stored definition: %w", err)
 		} else {
@@ -116,7 +117,7 @@ func (g *Gateway) openStreams(ctx context.Context) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.cfg.Streams)) {
 		cfg := g.cfg.Streams[name]
-		revision, err := g.store.Streams.Write(ctx, name, cfg.document(), revisions[name])
+		revision, err := g.store.Streams.Write(ctx, name, cfg.Document(), revisions[name])
 		if err != nil {
 			return fmt.Errorf("store definition of stream %s: %w", name, err)
 		}
@@ -147,17 +148,9 @@ func (g *Gateway) announce() error {
 		}
 		fmt.Fprintf(g.deps.Out, "try%[3]s:\n  echo '{\"hello\":\"world\"}' | headgate send --stream %[4]s --url %[1]s -\n"+
 			"  headgate tail --stream %[4]s --from start --admin-url http://%[2]s\n"+
-			"  curl http://%[2]s/readyz?verbose\n", url, doc.Admin, with, g.cfg.firstStream())
+			"  curl http://%[2]s/readyz?verbose\n", url, doc.Admin, with, g.cfg.FirstStream())
 	}
 	return nil
-}
-
-// firstStream is one that takes events: the first by name, or demo, which is made on first use.
-func (c *Config) firstStream() string {
-	for _, name := range slices.Sorted(maps.Keys(c.Streams)) {
-		return name
-	}
-	return "demo"
 }
 
 // listen opens the sockets.
@@ -168,7 +161,7 @@ func (g *Gateway) listen() error {
 	g.addresses.http, g.addresses.https, g.addresses.quic = at.Plain, at.TLS, at.QUIC
 	g.addresses.admin, errAdmin = g.admin.Listen()
 	ingestSetting := "http.listen"
-	if g.cfg.HTTP.TLS.on() {
+	if g.cfg.HTTP.TLS.On() {
 		ingestSetting = "http.listen or http.tls.listen"
 	}
 	if errHTTP != nil && strings.Contains(errHTTP.Error(), "QUIC") {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/internal/settings"
 )
 
@@ -157,7 +158,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := zero(t)
-	cfg.Streams = map[string]StreamConfig{"slow": {Key: KeyConfig{JSON: "/k"}, Rate: StreamRateConfig{Key: RateConfig{Events: 1, Burst: settings.Duration(2 * time.Second)}}}}
+	cfg.Streams = map[string]config.Stream{"slow": {Key: config.Key{JSON: "/k"}, Rate: config.StreamRate{Key: config.Rate{Events: 1, Burst: settings.Duration(2 * time.Second)}}}}
 	cfg.AutoCreate = new(bool)
 	*cfg.AutoCreate = true
 	in := start(t, cfg)
@@ -326,8 +327,8 @@ func TestG12DescribedDefaultsAreTrue(t *testing.T) {
 	in := start(t, zero(t))
 	defer in.end()
 	d := describe(t, in)
-	cfg := StreamConfig{}.withDefaults()
-	defaults, err := jsonschema.UnmarshalJSON(bytes.NewReader(cfg.document())) // keeps numbers as they are written
+	cfg := config.Stream{}.WithDefaults()
+	defaults, err := jsonschema.UnmarshalJSON(bytes.NewReader(cfg.Document())) // keeps numbers as they are written
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/forward"
+	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/partitioner"
 )
 
@@ -52,7 +53,7 @@ func (g *Gateway) openStream(ctx context.Context, name string, def *definition) 
 }
 
 // newForwarder returns the forwarder of a stream whose delivery and spool are open.
-func (g *Gateway) newForwarder(s *stream, cfg *StreamConfig, partitions int) (*forward.Forwarder, error) {
+func (g *Gateway) newForwarder(s *stream, cfg *config.Stream, partitions int) (*forward.Forwarder, error) {
 	deps := forward.Deps{Budget: g.letters, Log: g.log, Metrics: g.forwardMetrics, Presses: g.presses}
 	if s.deadLetter != nil { // else it is a dead letter itself
 		deps.Budget, deps.DeadLetter = g.lanes.Share(g.lanes.Limit()/2), s.deadLetter

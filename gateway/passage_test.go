@@ -15,6 +15,7 @@ import (
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/forward"
 	"github.com/headgate-io/headgate/forward/forwardtest"
+	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/partitioner"
 )
 
@@ -48,7 +49,7 @@ func (l *letterBox) Bury(_ context.Context, r *forward.Refused) error {
 
 func scriptStream(t tester, letters forward.DeadLetter) *scripted {
 	const partitions = 3
-	cfg := StreamConfig{ID: IDConfig{JSON: "/id"}, Partitions: PartitionsConfig{partitions}}.withDefaults()
+	cfg := config.Stream{ID: config.ID{JSON: "/id"}, Partitions: config.Partitions{Max: partitions}}.WithDefaults()
 	def, err := define(cfg, 1, managedByAPI)
 	if err != nil {
 		t.Fatal(err)

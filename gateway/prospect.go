@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/ingest"
 )
 
@@ -44,10 +45,10 @@ func (p *prospect) Accept(ctx context.Context, b *event.Batch) error {
 
 // isDefault reports whether a batch that was read with the default settings can be taken.
 func (d *definition) isDefault() bool {
-	usual := StreamConfig{}.withDefaults()
+	usual := config.Stream{}.WithDefaults()
 	d2 := d.config
 	d2.Plugins = nil
-	return string(d2.document()) == string(usual.document())
+	return string(d2.Document()) == string(usual.Document())
 }
 
 // steerTimeout bounds what making a stream on first use may take.

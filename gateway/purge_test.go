@@ -6,12 +6,13 @@ import (
 
 	"github.com/headgate-io/headgate/admin"
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/gateway/config"
 )
 
 func TestPurgeKeepsTheLastRunOfEachLane(t *testing.T) {
 	cfg := zero(t)
-	cfg.Streams = map[string]StreamConfig{"web": {Partitions: PartitionsConfig{1}}, "out": {Backend: "lake"}}
-	cfg.Backends["lake"] = BackendConfig{Webhook: &WebhookConfig{Nodes: []string{"http://127.0.0.1:1"}}}
+	cfg.Streams = map[string]config.Stream{"web": {Partitions: config.Partitions{Max: 1}}, "out": {Backend: "lake"}}
+	cfg.Backends["lake"] = config.Backend{Webhook: &config.Webhook{Nodes: []string{"http://127.0.0.1:1"}}}
 	in := start(t, cfg)
 	defer in.end()
 	for range 3 { // each a run of its own
@@ -44,18 +45,18 @@ func TestPurgeKeepsTheLastRunOfEachLane(t *testing.T) {
 func TestSmallerMaxBytes(t *testing.T) {
 	cfg := zero(t)
 	in := start(t, cfg)
-	for i := range maxStreams {
+	for i := range config.MaxStreams {
 		in.want(200, `"accepted":1`, fmt.Sprintf("s%d", i), "{}")
 	}
 	in.end()
-	cfg.Backends[LocalBackend].JetStream.MaxBytes = 64 << 20
+	cfg.Backends[config.LocalBackend].JetStream.MaxBytes = 64 << 20
 	in = start(t, cfg)
 	defer in.end()
 	sum := int64(0)
-	for i := range maxStreams {
+	for i := range config.MaxStreams {
 		name := fmt.Sprintf("s%d", i)
 		in.want(200, `"accepted":1`, name, "{}")
-		state, err := in.stores.buses[LocalBackend].reader.State(t.Context(), name)
+		state, err := in.stores.buses[config.LocalBackend].reader.State(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,45 +11,20 @@ import (
 
 	"github.com/headgate-io/headgate/ingest"
 	"github.com/headgate-io/headgate/ingest/quicdoor"
-	"github.com/headgate-io/headgate/internal/settings"
 	"github.com/headgate-io/headgate/internal/wholefile"
 )
-
-// QUICConfig is the ingest listener on UDP, with the certificate of http.tls.
-type QUICConfig struct {
-	Listen      string            `json:"listen"` // none: there is none; default 127.0.0.1:8443, when that is free
-	IdleTimeout settings.Duration `json:"idle_timeout"`
-}
-
-func (c *QUICConfig) on() bool { return c.Listen != ingest.Nowhere }
-
-// address is where to listen.
-func (c *QUICConfig) address() string {
-	if c.Listen == "" {
-		return quicdoor.DefaultListen
-	}
-	return c.Listen
-}
-
-func (c *QUICConfig) problem() error {
-	var listen error
-	if c.on() {
-		listen = settings.At("listen", address(c.address()))
-	}
-	return errors.Join(listen, settings.At("idle_timeout", mustBe(c.IdleTimeout >= settings.Duration(time.Second), "must be at least 1s, got %s", time.Duration(c.IdleTimeout))))
-}
 
 // quic returns the settings of the listener, nil without.
 func (g *Gateway) quic() (*ingest.QUICConfig, error) {
 	c := &g.cfg.QUIC
-	if !c.on() {
+	if !c.On() {
 		return nil, nil
 	}
 	keys, err := g.folder.quicKeys()
 	if err != nil {
 		return nil, err
 	}
-	return &ingest.QUICConfig{Listen: c.address(), Optional: c.Listen == "", TLS: g.tlsForQUIC(), Keys: keys, Idle: time.Duration(c.IdleTimeout)}, nil
+	return &ingest.QUICConfig{Listen: c.Address(), Optional: c.Listen == "", TLS: g.tlsForQUIC(), Keys: keys, Idle: time.Duration(c.IdleTimeout)}, nil
 }
 
 func (g *Gateway) tlsForQUIC() *tls.Config { return g.certs.TLS() }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/ingest"
 	"github.com/headgate-io/headgate/internal/rate"
 )
@@ -38,11 +39,11 @@ type callers struct {
 const someAddresses = 65_536
 
 // newCallers returns the rates of callers, nil where there are none.
-func newCallers(cfg *Config, m rateMetrics) ingest.Rates {
-	c := &callers{usual: cfg.Rates.Caller.limit(), own: map[string]*rate.Limit{}}
+func newCallers(cfg *config.Config, m rateMetrics) ingest.Rates {
+	c := &callers{usual: cfg.Rates.Caller.Limit(), own: map[string]*rate.Limit{}}
 	limited := c.usual != nil
 	for id, own := range cfg.Rates.Callers {
-		c.own[id] = own.limit()
+		c.own[id] = own.Limit()
 		limited = limited || c.own[id] != nil
 	}
 	if !limited {

@@ -8,6 +8,7 @@ import (
 
 	js "github.com/nats-io/nats.go/jetstream"
 
+	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/internal/settings"
 )
 
@@ -16,9 +17,9 @@ import (
 func TestN02WhatTheBackendLostIsSentAgain(t *testing.T) {
 	for _, tail := range []string{"on", "off"} {
 		cfg := zero(t)
-		cfg.Backends[LocalBackend].JetStream.Tail = tail
+		cfg.Backends[config.LocalBackend].JetStream.Tail = tail
 		cfg.Spool.Tail.Age = settings.Duration(time.Hour)
-		cfg.Streams = map[string]StreamConfig{"web": {Partitions: PartitionsConfig{Max: 1}}}
+		cfg.Streams = map[string]config.Stream{"web": {Partitions: config.Partitions{Max: 1}}}
 		in := start(t, cfg)
 		sent := 0
 		post := func() {
@@ -50,7 +51,7 @@ func TestN02WhatTheBackendLostIsSentAgain(t *testing.T) {
 			t.Errorf("tail %s: %v events are lost, %v were sent again", tail, lost, again)
 		}
 		remove()
-		in.recheck(LocalBackend)
+		in.recheck(config.LocalBackend)
 		in.until("the idle lane finds out", func() bool {
 			lost, again := sums()
 			return tail == "on" && again == 10+11 || tail == "off" && lost == 11

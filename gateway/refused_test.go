@@ -8,15 +8,16 @@ import (
 
 	"github.com/headgate-io/headgate/forward"
 	"github.com/headgate-io/headgate/forward/forwardtest"
+	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/internal/settings"
 )
 
 // onNode is a configuration with the stream web on one HTTP node.
-func onNode(t *testing.T, codec string) (Config, *forwardtest.Receiver) {
+func onNode(t *testing.T, codec string) (config.Config, *forwardtest.Receiver) {
 	node := forwardtest.NewReceiver(t)
 	cfg := zero(t)
-	cfg.Backends["lake"] = BackendConfig{Webhook: &WebhookConfig{Nodes: []string{node.URL}}}
-	cfg.Streams = map[string]StreamConfig{"web": {Backend: "lake", Codec: codec, Key: KeyConfig{JSON: "/k"}, Limits: LimitsConfig{Event: 4 << 20}}}
+	cfg.Backends["lake"] = config.Backend{Webhook: &config.Webhook{Nodes: []string{node.URL}}}
+	cfg.Streams = map[string]config.Stream{"web": {Backend: "lake", Codec: codec, Key: config.Key{JSON: "/k"}, Limits: config.Limits{Event: 4 << 20}}}
 	return cfg, node
 }
 

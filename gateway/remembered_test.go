@@ -6,6 +6,7 @@ import (
 
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/forward"
+	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/internal/window"
 )
 
@@ -15,7 +16,7 @@ func TestDroppedEventsCanBeSentAgain(t *testing.T) {
 	s := scriptStream(t, nil)
 	defer s.stop()
 	now := time.Now()
-	tokens := &AuthConfig{Tokens: []TokenConfig{{ID: "alice"}, {ID: "bob"}}}
+	tokens := &config.Auth{Tokens: []config.Token{{ID: "alice"}, {ID: "bob"}}}
 	for name, c := range map[string]struct {
 		caller, source string
 		r              forward.Refused

@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate-io/headgate/admin"
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/gateway/config"
 )
 
 // order replays or purges letters of web and returns the last line of the answer.
@@ -51,7 +52,7 @@ func attributeOf(r *admin.Row, name string) string {
 func withLetters(t *testing.T) *instance {
 	t.Helper()
 	cfg := zero(t)
-	cfg.Streams = map[string]StreamConfig{"web": {Key: KeyConfig{JSON: "/k"}, ID: IDConfig{JSON: "/id"}, Partitions: PartitionsConfig{4}}}
+	cfg.Streams = map[string]config.Stream{"web": {Key: config.Key{JSON: "/k"}, ID: config.ID{JSON: "/id"}, Partitions: config.Partitions{Max: 4}}}
 	in := start(t, cfg)
 	in.scriptedPlugin("web", "scripted")
 	return in
@@ -248,7 +249,7 @@ func TestSettledLettersGo(t *testing.T) {
 // A stop ends a replay behind the batch on its way: what was replayed is noted, and the rest is open at the next start.
 func TestAStopEndsAReplay(t *testing.T) {
 	cfg := zero(t)
-	cfg.Streams = map[string]StreamConfig{"web": {Partitions: PartitionsConfig{4}}}
+	cfg.Streams = map[string]config.Stream{"web": {Partitions: config.Partitions{Max: 4}}}
 	in := start(t, cfg)
 	in.scriptedPlugin("web", "scripted")
 	var body strings.Builder

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/headgate-io/headgate/admin"
+	"github.com/headgate-io/headgate/gateway/config"
 )
 
 // A definition's plugins are the chain of a stream that no activation was ever stored for. Afterwards what is stored is in
@@ -76,7 +77,7 @@ func (g *Gateway) overruledPlugins() string {
 func sameChain(asked, force []activation) bool {
 	return slices.EqualFunc(asked, force, func(a, f activation) bool {
 		return a.Plugin == f.Plugin && a.OnError == f.OnError && (a.Digest == "" || a.Digest == f.Digest) && sameJSON(a.Config, f.Config) &&
-			a.stage() == f.stage() && a.Percent == f.Percent && cmp.Or(a.OnSuspend, suspendPolicy) == cmp.Or(f.OnSuspend, suspendPolicy)
+			a.stage() == f.stage() && a.Percent == f.Percent && cmp.Or(a.OnSuspend, config.SuspendPolicy) == cmp.Or(f.OnSuspend, config.SuspendPolicy)
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/headgate-io/headgate/admin"
+	"github.com/headgate-io/headgate/gateway/config"
 )
 
 func scriptedModule(t *testing.T) []byte {
@@ -28,7 +29,7 @@ func (in *instance) pluginsDetail() (detail string, ok bool) {
 // TestThePluginOfTheFileIsUploadedLater: the stream takes events from then on, without another word.
 func TestThePluginOfTheFileIsUploadedLater(t *testing.T) {
 	cfg := zero(t)
-	cfg.Streams = map[string]StreamConfig{"web": {Plugins: []PluginConfig{{Name: "p"}}}}
+	cfg.Streams = map[string]config.Stream{"web": {Plugins: []config.Plugin{{Name: "p"}}}}
 	in := start(t, cfg)
 	defer in.end()
 	in.want(503, "plugin_unavailable", "web", `0`)
@@ -48,7 +49,7 @@ func TestThePluginOfTheFileIsUploadedLater(t *testing.T) {
 // TestWhatTheFileSaysOfPluginsAndIsNotInForceIsSaid, and a reset gives them back to the file.
 func TestWhatTheFileSaysOfPluginsAndIsNotInForceIsSaid(t *testing.T) {
 	cfg := zero(t)
-	cfg.Streams = map[string]StreamConfig{"web": {Plugins: []PluginConfig{{Name: "p", OnError: "pass"}}}}
+	cfg.Streams = map[string]config.Stream{"web": {Plugins: []config.Plugin{{Name: "p", OnError: "pass"}}}}
 	in := start(t, cfg)
 	if _, _, err := in.Upload(t.Context(), "p", scriptedModule(t), nil); err != nil {
 		t.Fatal(err)
@@ -69,7 +70,7 @@ func TestWhatTheFileSaysOfPluginsAndIsNotInForceIsSaid(t *testing.T) {
 	}
 	in.end()
 
-	cfg.Streams = map[string]StreamConfig{"web": {}} // from now on the file is followed
+	cfg.Streams = map[string]config.Stream{"web": {}} // from now on the file is followed
 	in = start(t, cfg)
 	defer in.end()
 	if chain, err := in.Chain(t.Context(), "web"); err != nil || len(chain) != 0 {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/headgate-io/headgate/gateway/config"
 )
 
 // series returns every series of the metrics: its name and labels.
@@ -31,7 +33,7 @@ func (in *instance) series() (all []string) {
 // no series more, and nothing of them is in one.
 func TestQ01Q03SeriesStayConstant(t *testing.T) {
 	cfg := zero(t)
-	cfg.Streams = map[string]StreamConfig{"web": {}}
+	cfg.Streams = map[string]config.Stream{"web": {}}
 	in := start(t, cfg)
 	defer in.end()
 	const mark = "zqx"

@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate-io/headgate/admin"
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/gateway/config"
 )
 
 // scriptedPlugin uploads the guest that does what an event's first byte says and activates it: 0 keeps, d drops, r
@@ -257,7 +258,7 @@ func TestWithoutItsDeadLetterAnEventIsRefused(t *testing.T) {
 func TestRoomForAllDeadLetters(t *testing.T) {
 	in := start(t, zero(t))
 	defer in.end()
-	for i := range maxStreams {
+	for i := range config.MaxStreams {
 		stream := fmt.Sprint("s", i)
 		in.scriptedPlugin(stream, stream) // of its own: one version is not replaced so often in so short a time
 		if status, a := in.send(stream+"/events", "text/plain", "t\n0\n"); status != 200 || a.DeadLettered != 1 || a.Accepted != 1 {

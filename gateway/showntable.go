@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/partitioner"
 )
 
@@ -80,7 +81,7 @@ func (s *stream) describeTable() (json.RawMessage, error) {
 }
 
 // describe adds what only a table has that changes by itself.
-func (a *adaptive) describe(out *shownTable, t *partitioner.Table, cfg *StreamConfig) {
+func (a *adaptive) describe(out *shownTable, t *partitioner.Table, cfg *config.Stream) {
 	out.Adaptive = shownAdaptive{On: a.mayPlan() && t.HashKind() != partitioner.Murmur2, MaxPartitions: len(t.Partitions()), Hold: time.Duration(cfg.Adaptive.Hold).String()}
 	if most := cfg.Adaptive.MaxPartitions; most > 0 {
 		out.Adaptive.MaxPartitions = min(out.Adaptive.MaxPartitions, most)

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,29 +10,11 @@ import (
 	"github.com/headgate-io/headgate/internal/settings"
 )
 
-// SpoolConfig bounds what is kept of frames until their backends have confirmed them.
-type SpoolConfig struct {
-	MaxBytes settings.Bytes `json:"max_bytes"` // of all streams together, one may have half; default: 20 GiB, or half of what is free
-	Tail     TailConfig     `json:"tail"`
-}
-
-// TailConfig bounds what is kept of frames that a backend has confirmed, for the case that it loses them.
-type TailConfig struct {
-	Bytes settings.Bytes    `json:"bytes"` // of each stream
-	Age   settings.Duration `json:"age"`
-}
-
 const (
 	defaultSpool = 20 << 30
 	// mostReserve is what the spool leaves free on the disk at most; a sixteenth of max_bytes, or of the disk, where that is less.
 	mostReserve = 1 << 30
 )
-
-func (c *SpoolConfig) problem() error {
-	return errors.Join(settings.At("max_bytes", mustBe(c.MaxBytes == 0 || c.MaxBytes >= 1<<20, "must be at least 1MiB, got %s", c.MaxBytes)),
-		settings.At("tail.bytes", mustBe(c.Tail.Bytes >= 1<<16, "must be at least 64KiB, got %s; backends.NAME.jetstream.tail: off keeps none", c.Tail.Bytes)),
-		settings.At("tail.age", mustBe(time.Duration(c.Tail.Age) >= time.Second, "must be at least 1s")))
-}
 
 // spoolFolder has a folder for each stream.
 func (f *folder) spoolFolder(stream string) string { return f.file(filepath.Join("spool", stream)) }

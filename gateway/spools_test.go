@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate-io/headgate/forward"
 	"github.com/headgate-io/headgate/forward/forwardtest"
+	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/internal/settings"
 )
 
@@ -19,8 +20,8 @@ func TestB07ADeadBackendHoldsUpItsOwnStreamOnly(t *testing.T) {
 	node.Judge(func(*forward.Run) forwardtest.Answer { return forwardtest.Answer{Status: 503} })
 	cfg := zero(t)
 	cfg.Memory, cfg.Spool.MaxBytes = 16<<20, 16<<20
-	cfg.Backends["lake"] = BackendConfig{Webhook: &WebhookConfig{Nodes: []string{node.URL}, Timeout: settings.Duration(1e9)}}
-	cfg.Streams = map[string]StreamConfig{"dead": {Backend: "lake"}, "alive": {}}
+	cfg.Backends["lake"] = config.Backend{Webhook: &config.Webhook{Nodes: []string{node.URL}, Timeout: settings.Duration(1e9)}}
+	cfg.Streams = map[string]config.Stream{"dead": {Backend: "lake"}, "alive": {}}
 	in := start(t, cfg)
 	noise := make([]byte, 150<<10)
 	if _, err := rand.Read(noise); err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/headgate-io/headgate/admin"
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/plugins"
 )
 
@@ -15,14 +16,14 @@ import (
 // mostEarlier is how many versions an activation remembers to go back to.
 const mostEarlier = 10
 
-func (a *activation) stage() string { return cmp.Or(a.Stage, stageActive) }
+func (a *activation) stage() string { return cmp.Or(a.Stage, config.StageActive) }
 
 // runsAs is the stage as package plugins has it.
 func (a *activation) runsAs() plugins.Stage {
 	switch a.stage() {
-	case stageShadow:
+	case config.StageShadow:
 		return plugins.Shadow
-	case stageCanary:
+	case config.StageCanary:
 		return plugins.Canary
 	}
 	return plugins.Active
@@ -40,8 +41,8 @@ func sameVersion(a, b *activation) bool {
 
 // findPlugin returns where a plugin's version in force and its version that is tried are; -1 for none.
 func findPlugin(list []activation, plugin string) (inForce, tried int) {
-	return slices.IndexFunc(list, func(a activation) bool { return a.Plugin == plugin && a.stage() == stageActive }),
-		slices.IndexFunc(list, func(a activation) bool { return a.Plugin == plugin && a.stage() != stageActive })
+	return slices.IndexFunc(list, func(a activation) bool { return a.Plugin == plugin && a.stage() == config.StageActive }),
+		slices.IndexFunc(list, func(a activation) bool { return a.Plugin == plugin && a.stage() != config.StageActive })
 }
 
 // enact puts an activation into the list: in the place of the plugin's other one of that kind, which a version that comes into
@@ -49,12 +50,12 @@ func findPlugin(list []activation, plugin string) (inForce, tried int) {
 func enact(list []activation, a activation) []activation {
 	inForce, tried := findPlugin(list, a.Plugin)
 	switch {
-	case a.stage() != stageActive && tried >= 0:
+	case a.stage() != config.StageActive && tried >= 0:
 		list[tried] = a
 		return list
-	case a.stage() != stageActive && inForce >= 0:
+	case a.stage() != config.StageActive && inForce >= 0:
 		return slices.Insert(list, inForce+1, a)
-	case a.stage() != stageActive:
+	case a.stage() != config.StageActive:
 		return append(list, a)
 	case inForce >= 0:
 		a.History = historyOf(&list[inForce], &a)
@@ -85,13 +86,13 @@ func succeed(before, next []activation) []activation {
 	for i := range next {
 		a := &next[i]
 		at, tried := findPlugin(before, a.Plugin)
-		if a.stage() != stageActive {
+		if a.stage() != config.StageActive {
 			at = tried
 		}
 		if at < 0 {
 			continue
 		}
-		if old := &before[at]; a.stage() == stageActive {
+		if old := &before[at]; a.stage() == config.StageActive {
 			a.History = historyOf(old, a)
 		}
 		if old := &before[at]; old.stage() == a.stage() && sameVersion(old, a) {
@@ -105,7 +106,7 @@ func succeed(before, next []activation) []activation {
 // still there.
 func rollBack(list []activation, plugin string, there func(digest string) bool) ([]activation, error) {
 	inForce, tried := findPlugin(list, plugin)
-	if tried >= 0 && list[tried].stage() == stageCanary {
+	if tried >= 0 && list[tried].stage() == config.StageCanary {
 		return slices.Delete(list, tried, tried+1), nil
 	}
 	if inForce < 0 {
@@ -123,7 +124,7 @@ func rollBack(list []activation, plugin string, there func(digest string) bool) 
 func (a activation) earlier(at int) activation {
 	e := a.History[at]
 	return activation{
-		Plugin: a.Plugin, Stage: stageActive, Digest: e.Digest, Config: e.Config, OnError: e.OnError, OnSuspend: e.OnSuspend,
+		Plugin: a.Plugin, Stage: config.StageActive, Digest: e.Digest, Config: e.Config, OnError: e.OnError, OnSuspend: e.OnSuspend,
 		History: a.History[at+1:],
 	}
 }
@@ -135,7 +136,7 @@ func promote(list []activation, plugin string) ([]activation, error) {
 		return nil, event.Problemf(event.UnknownPlugin, "plugin %s has no shadow and no canary to be promoted", plugin)
 	}
 	a := list[tried]
-	a.Stage, a.Percent, a.Suspended = stageActive, 0, nil
+	a.Stage, a.Percent, a.Suspended = config.StageActive, 0, nil
 	return enact(list, a), nil
 }
 

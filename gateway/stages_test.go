@@ -10,6 +10,7 @@ import (
 
 	"github.com/headgate-io/headgate/admin"
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/gateway/config"
 )
 
 // told writes a list as the tests of it have it.
@@ -17,7 +18,7 @@ func told(list []activation) string {
 	var all []string
 	for _, a := range list {
 		text := a.Plugin + a.Digest
-		if a.stage() != stageActive {
+		if a.stage() != config.StageActive {
 			text += ":" + a.stage() + strings.TrimSuffix(fmt.Sprint(a.Percent), "0")
 		}
 		for _, e := range a.History {
@@ -196,7 +197,7 @@ func TestL12StagesSurviveARestartAndGoBack(t *testing.T) {
 // What is only tried and does not load at a start keeps no stream from taking events, and is named.
 func TestAShadowThatDoesNotLoadHurtsNobody(t *testing.T) {
 	cfg := zero(t)
-	cfg.Streams = map[string]StreamConfig{"web": {Plugins: []PluginConfig{{Name: "gone", Stage: "shadow"}}}}
+	cfg.Streams = map[string]config.Stream{"web": {Plugins: []config.Plugin{{Name: "gone", Stage: "shadow"}}}}
 	in := start(t, cfg)
 	defer in.end()
 	in.want(200, `"accepted":1`, "web", `0`)
@@ -209,14 +210,14 @@ func TestAShadowThatDoesNotLoadHurtsNobody(t *testing.T) {
 	if chain, err := in.Chain(t.Context(), "web"); err != nil || len(chain) != 1 || chain[0].Comparison == nil {
 		t.Errorf("it runs once it is uploaded: %+v %v", chain, err)
 	}
-	for _, bad := range []PluginConfig{{Name: "p", Stage: "ghost"}, {Name: "p", Stage: "canary"}, {Name: "p", Percent: 5}, {Name: "p", OnSuspend: "never"}} {
-		c := StreamConfig{Plugins: []PluginConfig{bad}}.withDefaults()
-		if err := c.problem(); err == nil || !strings.Contains(err.Error(), "plugins.0.stage") {
+	for _, bad := range []config.Plugin{{Name: "p", Stage: "ghost"}, {Name: "p", Stage: "canary"}, {Name: "p", Percent: 5}, {Name: "p", OnSuspend: "never"}} {
+		c := config.Stream{Plugins: []config.Plugin{bad}}.WithDefaults()
+		if err := c.Problem(); err == nil || !strings.Contains(err.Error(), "plugins.0.stage") {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
-	c := StreamConfig{Plugins: []PluginConfig{{Name: "p"}, {Name: "p", Stage: "shadow"}, {Name: "p", Stage: "shadow"}}}.withDefaults()
-	if err := c.problem(); err == nil || !strings.Contains(err.Error(), "already") {
+	c := config.Stream{Plugins: []config.Plugin{{Name: "p"}, {Name: "p", Stage: "shadow"}, {Name: "p", Stage: "shadow"}}}.WithDefaults()
+	if err := c.Problem(); err == nil || !strings.Contains(err.Error(), "already") {
 		t.Error(err)
 	}
 }

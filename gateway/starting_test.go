@@ -6,6 +6,7 @@ import (
 
 	"github.com/headgate-io/headgate/admin"
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/gateway/config"
 )
 
 // Who comes before it is ready is told that it starts, and who comes late that it stops; both may come again.
@@ -29,7 +30,7 @@ func TestStartingAndStoppingAreToldApart(t *testing.T) {
 // A stream that is made by the API is held to what one of the file is: its largest event has room in the part it is sure of.
 func TestAStreamOfTheAPIHasRoomForItsLargestEvent(t *testing.T) {
 	cfg := zero(t)
-	cfg.Backends[LocalBackend].JetStream.MaxBytes = 100 << 20
+	cfg.Backends[config.LocalBackend].JetStream.MaxBytes = 100 << 20
 	in := start(t, cfg)
 	defer in.end()
 	_, _, err := in.SetStream(t.Context(), "big", json.RawMessage(`{"limits":{"event":"3MiB"}}`), admin.Match{})

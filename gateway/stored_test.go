@@ -1,6 +1,10 @@
 package gateway
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/headgate-io/headgate/gateway/config"
+)
 
 // TestHowFullAStreamIs is in the metrics and in the list of streams, not in its definition.
 func TestHowFullAStreamIs(t *testing.T) {
@@ -9,7 +13,7 @@ func TestHowFullAStreamIs(t *testing.T) {
 	if status, doc := in.call("POST", in.events("web?ack=delivered"), "application/json", `{"a":1}`); status != 200 {
 		t.Fatalf("%d %s", status, doc)
 	}
-	if err := in.stores.buses[LocalBackend].keeper.Look(t.Context()); err != nil {
+	if err := in.stores.buses[config.LocalBackend].keeper.Look(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	all, err := in.Streams(t.Context())

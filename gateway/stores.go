@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/internal/natsd"
 	"github.com/headgate-io/headgate/internal/settings"
 )
@@ -33,7 +34,7 @@ type stores struct {
 	buses   map[string]*bus // by backend, the embedded one among them
 }
 
-func openStores(ctx context.Context, f *folder, cfg Config, log *slog.Logger) (s *stores, err error) {
+func openStores(ctx context.Context, f *folder, cfg config.Config, log *slog.Logger) (s *stores, err error) {
 	s = &stores{aside: f.file("jetstream.damaged")}
 	defer func() {
 		if err != nil {
@@ -50,9 +51,9 @@ func openStores(ctx context.Context, f *folder, cfg Config, log *slog.Logger) (s
 }
 
 // openLocal starts the embedded backend.
-func (s *stores) openLocal(ctx context.Context, f *folder, cfg Config, log *slog.Logger) error {
-	local := JetStreamConfig{Embedded: true}
-	if c := cfg.Backends[LocalBackend].JetStream; c != nil {
+func (s *stores) openLocal(ctx context.Context, f *folder, cfg config.Config, log *slog.Logger) error {
+	local := config.JetStream{Embedded: true}
+	if c := cfg.Backends[config.LocalBackend].JetStream; c != nil {
 		local = *c
 	}
 	maxBytes, err := eventBytes(f, local)
@@ -63,7 +64,7 @@ func (s *stores) openLocal(ctx context.Context, f *folder, cfg Config, log *slog
 	// The keeper holds the limits of all streams together below max_bytes. The server's own bound would only stop it from
 	// lowering them, stream by stream, once max_bytes is less than before.
 	err = s.startEvents(ctx, f, natsd.Config{
-		Name: "headgate-" + f.id, Dir: f.file("jetstream"), MaxStore: math.MaxInt64 / 2, MaxPayload: maxPayload,
+		Name: "headgate-" + f.id, Dir: f.file("jetstream"), MaxStore: math.MaxInt64 / 2, MaxPayload: config.MaxPayload,
 		Aside: s.aside, PutBack: true, Free: f.free, Need: f.reserve / 2,
 	}, log)
 	if err != nil {
@@ -77,13 +78,13 @@ func (s *stores) openLocal(ctx context.Context, f *folder, cfg Config, log *slog
 		}
 		conns = append(conns, nc)
 	}
-	s.buses[LocalBackend] = &bus{name: LocalBackend, where: "embedded", damage: s.events.EverDamaged()}
-	s.buses[LocalBackend].room, s.buses[LocalBackend].fault = f.room, s.events.Fault
-	return s.buses[LocalBackend].complete(&local, conns, log)
+	s.buses[config.LocalBackend] = &bus{name: config.LocalBackend, where: "embedded", damage: s.events.EverDamaged()}
+	s.buses[config.LocalBackend].room, s.buses[config.LocalBackend].fault = f.room, s.events.Fault
+	return s.buses[config.LocalBackend].complete(&local, conns, log)
 }
 
 // eventBytes returns how much the embedded backend may hold: as configured, else 10 GiB or half of what is free or its own.
-func eventBytes(f *folder, local JetStreamConfig) (int64, error) {
+func eventBytes(f *folder, local config.JetStream) (int64, error) {
 	if local.MaxBytes > 0 {
 		return int64(local.MaxBytes), nil
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/forward"
 	"github.com/headgate-io/headgate/forward/spool"
+	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/ingest"
 	"github.com/headgate-io/headgate/internal/journal"
 	"github.com/headgate-io/headgate/internal/jsonscan"
@@ -41,7 +42,7 @@ type stream struct {
 
 // definition is a version of what the stream's owner asked for, made ready for use.
 type definition struct {
-	config   StreamConfig
+	config   config.Stream
 	revision uint64
 	managed  string // "file" or "api"
 	settings *ingest.Settings
@@ -62,14 +63,14 @@ type link struct {
 func (s *stream) Settings() *ingest.Settings { return s.current.Load().settings }
 
 // define makes a definition ready; its config has defaults and no problems.
-func define(cfg StreamConfig, revision uint64, managed string) (*definition, error) {
+func define(cfg config.Stream, revision uint64, managed string) (*definition, error) {
 	pointer, err := jsonscan.ParsePointer(cfg.Key.JSON)
 	if err != nil {
 		return nil, fmt.Errorf("key.json: %w", err)
 	}
 	watch := make([]jsonscan.Pointer, event.FieldKey+1)
 	watch[event.FieldKey] = pointer
-	id := cfg.ID.extractor()
+	id := cfg.ID.Extractor()
 	if id.JSON != "" {
 		if pointer, err = jsonscan.ParsePointer(id.JSON); err != nil {
 			return nil, fmt.Errorf("id.json: %w", err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/headgate-io/headgate/control"
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/ingest"
 )
 
@@ -34,7 +35,7 @@ func (g *Gateway) Open(name string) (ingest.Stream, error) {
 		}
 		return s, nil
 	}
-	if p, ok := errors.AsType[*event.Problem](err); !ok || p.Code != event.UnknownStream || !g.cfg.autoCreate() {
+	if p, ok := errors.AsType[*event.Problem](err); !ok || p.Code != event.UnknownStream || !g.cfg.CreatesStreams() {
 		return nil, err
 	}
 	if err := g.roomForStream(name); err != nil {
@@ -56,10 +57,10 @@ func (g *Gateway) notAccepting() error {
 
 // roomForStream refuses one stream more than there may be.
 func (g *Gateway) roomForStream(name string) error {
-	if g.streamCount() < maxStreams {
+	if g.streamCount() < config.MaxStreams {
 		return nil
 	}
-	return event.Problemf(event.UnknownStream, "there is no stream %q, and none is made on first use where there are %d already; define it with `headgate stream set`", name, maxStreams)
+	return event.Problemf(event.UnknownStream, "there is no stream %q, and none is made on first use where there are %d already; define it with `headgate stream set`", name, config.MaxStreams)
 }
 
 // brokenStream is a stream that is defined and could not be started: it refuses its requests, the others run.
@@ -79,7 +80,7 @@ func (g *Gateway) find(name string) (*stream, error) {
 	if b, ok := g.broken.Load(name); ok {
 		return nil, event.Problemf(event.Internal, "stream %s did not start: %v; mend the cause and start again, or delete the stream", name, b.(*brokenStream).err)
 	}
-	if !validName(name) {
+	if !config.ValidName(name) {
 		return nil, event.Problemf(event.BadStreamName, "a stream's name is 1 to 63 of a-z, 0-9, _ and -, and begins with a letter or a digit")
 	}
 	return nil, event.Problemf(event.UnknownStream, "there is no stream %q; define it in the configuration or with `headgate stream set`", name)
@@ -88,19 +89,19 @@ func (g *Gateway) find(name string) (*stream, error) {
 // findOrCreate is find, or makes the stream with the default definition. The caller holds g.steering.
 func (g *Gateway) findOrCreate(ctx context.Context, name string) (*stream, error) {
 	s, err := g.find(name)
-	if err == nil || !validName(name) || !g.cfg.autoCreate() {
+	if err == nil || !config.ValidName(name) || !g.cfg.CreatesStreams() {
 		return s, err
 	}
 	if err := g.roomForStream(name); err != nil {
 		return nil, err
 	}
-	return g.createStream(ctx, name, StreamConfig{}.withDefaults(), nil)
+	return g.createStream(ctx, name, config.Stream{}.WithDefaults(), nil)
 }
 
 // createStream stores the definition of a new stream and starts it, with its chain when that is ready. The caller holds
 // g.steering.
-func (g *Gateway) createStream(ctx context.Context, name string, cfg StreamConfig, chain *link) (*stream, error) {
-	revision, err := g.store.Streams.Write(ctx, name, cfg.document(), 0)
+func (g *Gateway) createStream(ctx context.Context, name string, cfg config.Stream, chain *link) (*stream, error) {
+	revision, err := g.store.Streams.Write(ctx, name, cfg.Document(), 0)
 	if err != nil {
 		return nil, asProblem("store the definition", err)
 	}
@@ -120,7 +121,7 @@ func (g *Gateway) createStream(ctx context.Context, name string, cfg StreamConfi
 }
 
 // startStream opens a stream with its chain, runs it, and makes it findable.
-func (g *Gateway) startStream(ctx context.Context, name string, cfg StreamConfig, revision uint64, managed string) error {
+func (g *Gateway) startStream(ctx context.Context, name string, cfg config.Stream, revision uint64, managed string) error {
 	def, err := define(cfg, revision, managed)
 	if err != nil {
 		return fmt.Errorf("stream %s: %w", name, err)

@@ -13,22 +13,23 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/headgate-io/headgate/admin"
+	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/plugins"
 )
 
 // withdrawn reports whether a version is not run although it is in the list: a canary that is suspended leaves its requests
 // to the version in force.
-func (a *activation) withdrawn() bool { return a.Suspended != nil && a.stage() == stageCanary }
+func (a *activation) withdrawn() bool { return a.Suspended != nil && a.stage() == config.StageCanary }
 
 // leansOn reports whether a version is in force in place of a's, which is suspended.
 func (a *activation) leansOn(digest string) bool {
-	return a.Suspended != nil && a.OnSuspend == suspendPrevious && slices.ContainsFunc(a.History, func(e admin.Earlier) bool { return e.Digest == digest })
+	return a.Suspended != nil && a.OnSuspend == config.SuspendPrevious && slices.ContainsFunc(a.History, func(e admin.Earlier) bool { return e.Digest == digest })
 }
 
 // loadInForce is loadStep with what runs in place of a version that is suspended: the newest one before it that loads, where
 // on_suspend is previous, else it is not called.
 func (g *Gateway) loadInForce(ctx context.Context, a *activation) (plugins.Step, error) {
-	if a.Suspended != nil && a.OnSuspend == suspendPrevious {
+	if a.Suspended != nil && a.OnSuspend == config.SuspendPrevious {
 		for i := range a.History {
 			before := a.earlier(i)
 			if step, err := g.loadStep(ctx, &before); err == nil {
@@ -44,7 +45,7 @@ func (g *Gateway) loadInForce(ctx context.Context, a *activation) (plugins.Step,
 // buildWithout is buildChain, or when that fails the chain without what is only tried: it hurts nobody.
 func (g *Gateway) buildWithout(ctx context.Context, def *definition, list []activation) (*link, error) {
 	l, err := g.buildChain(ctx, def, list)
-	inForce := slices.DeleteFunc(slices.Clone(list), func(a activation) bool { return a.stage() != stageActive })
+	inForce := slices.DeleteFunc(slices.Clone(list), func(a activation) bool { return a.stage() != config.StageActive })
 	if err == nil || len(inForce) == len(list) {
 		return l, err
 	}
@@ -122,9 +123,9 @@ func (g *Gateway) saySuspended(s *stream) {
 // instead says what becomes of the events of a version that is suspended.
 func (a *activation) instead() string {
 	switch {
-	case a.stage() == stageCanary:
+	case a.stage() == config.StageCanary:
 		return "its requests go to the version in force"
-	case a.OnSuspend == suspendPrevious && len(a.History) > 0:
+	case a.OnSuspend == config.SuspendPrevious && len(a.History) > 0:
 		return "the version before takes its events"
 	}
 	return "its events go by on_error"

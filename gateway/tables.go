@@ -8,6 +8,7 @@ import (
 
 	"github.com/headgate-io/headgate/control"
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/partitioner"
 )
 
@@ -19,7 +20,7 @@ type storedTable struct {
 }
 
 // openTable reads the stream's routing table, or makes its first one.
-func (g *Gateway) openTable(ctx context.Context, name string, secret [16]byte, cfg *StreamConfig) (*storedTable, *partitioner.Table, error) {
+func (g *Gateway) openTable(ctx context.Context, name string, secret [16]byte, cfg *config.Stream) (*storedTable, *partitioner.Table, error) {
 	at := &storedTable{docs: g.store.Tables, stream: name}
 	doc, err := at.docs.Read(ctx, name)
 	if errors.Is(err, control.ErrNotFound) {
@@ -51,7 +52,7 @@ func (g *Gateway) openTable(ctx context.Context, name string, secret [16]byte, c
 	return at, fitting, err
 }
 
-func firstTable(secret [16]byte, cfg *StreamConfig) (*partitioner.Table, error) {
+func firstTable(secret [16]byte, cfg *config.Stream) (*partitioner.Table, error) {
 	if n := cfg.Partitions.Max; cfg.Hash == partitioner.Murmur2.String() {
 		return partitioner.NewMurmur2Table(secret, n)
 	} else {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/gateway/config"
 )
 
 // tried is what a dry run says.
@@ -56,9 +57,9 @@ func (in *instance) wantTried(doc tried, want ...string) {
 // A dry run says what would happen, and then it happens just so; until then nothing did.
 func TestDryRunForetells(t *testing.T) {
 	cfg := zero(t)
-	cfg.Streams = map[string]StreamConfig{
-		"s": {Key: KeyConfig{JSON: "/k"}, ID: IDConfig{JSON: "/id"}},
-		"p": {Key: KeyConfig{Header: "X-Key"}},
+	cfg.Streams = map[string]config.Stream{
+		"s": {Key: config.Key{JSON: "/k"}, ID: config.ID{JSON: "/id"}},
+		"p": {Key: config.Key{Header: "X-Key"}},
 	}
 	in := start(t, cfg)
 	defer in.end()

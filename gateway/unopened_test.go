@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/headgate-io/headgate/admin"
+	"github.com/headgate-io/headgate/gateway/config"
 )
 
 // M09, F13: a store of the embedded backend that does not open is kept aside, and a new one has what the tail of the spool still
@@ -16,8 +17,8 @@ import (
 func TestM09AStoreThatDoesNotOpenIsSetAside(t *testing.T) {
 	for _, how := range []string{"does not open", "did not open in time"} {
 		cfg := zero(t)
-		cfg.Backends[LocalBackend].JetStream.Tail = "on"
-		cfg.Streams = map[string]StreamConfig{"web": {Partitions: PartitionsConfig{Max: 1}}}
+		cfg.Backends[config.LocalBackend].JetStream.Tail = "on"
+		cfg.Streams = map[string]config.Stream{"web": {Partitions: config.Partitions{Max: 1}}}
 		in := start(t, cfg)
 		for i := range 5 {
 			in.want(200, `"accepted":1`, "web?ack=delivered", fmt.Sprintf(`{"n":%d}`, i))

@@ -4,21 +4,20 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/spf13/cobra"
-
-	"github.com/headgate-io/headgate/gateway"
 )
 
 // newCheckCommand validates a configuration without running it.
 func newCheckCommand() *cobra.Command {
-	var src gateway.Sources
+	var src config.Sources
 	cmd := &cobra.Command{
 		Use:   "check --config FILE",
 		Short: "Validate a configuration: ok, or each error with its path",
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			src.Environ = os.Environ()
-			_, warnings, err := gateway.Load(src)
+			_, warnings, err := config.Load(src)
 			for _, w := range warnings {
 				fmt.Fprintln(cmd.ErrOrStderr(), w)
 			}

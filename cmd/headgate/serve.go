@@ -13,11 +13,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate-io/headgate/gateway"
+	"github.com/headgate-io/headgate/gateway/config"
 )
 
 // newServeCommand is the gateway itself.
 func newServeCommand() *cobra.Command {
-	var src gateway.Sources
+	var src config.Sources
 	var data string
 	cmd := &cobra.Command{
 		Use:   "serve [--config FILE] [--data DIR] [--set path=value ...]",
@@ -51,12 +52,12 @@ func yamlText(s string) string { return fmt.Sprintf("%q", s) }
 // and hold no pointers, so that collecting costs little: measured, no CPU time, and a fifth less memory at its peak.
 const garbage = 30
 
-func serve(ctx context.Context, src gateway.Sources) error {
+func serve(ctx context.Context, src config.Sources) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbage)
 	}
 	os.Setenv("QUIC_GO_DISABLE_RECEIVE_BUFFER_WARNING", "true") // we say it ourselves, with what to do
-	cfg, warnings, err := gateway.Load(src)
+	cfg, warnings, err := config.Load(src)
 	if err != nil {
 		return usageError(err)
 	}
@@ -93,7 +94,7 @@ func onHangup(do func()) (end func()) {
 	return func() { signal.Stop(hangups); close(hangups) }
 }
 
-func newLogger(out *os.File, cfg gateway.LogConfig) *slog.Logger {
+func newLogger(out *os.File, cfg config.Log) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(cfg.Level)); err != nil {
 		panic("BUG: log level was validated: " + err.Error())

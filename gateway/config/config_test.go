@@ -1,4 +1,4 @@
-package gateway
+package config
 
 import (
 	"os"
@@ -23,7 +23,7 @@ func TestNoConfigurationIsAConfiguration(t *testing.T) {
 	if err != nil || len(warnings) != 0 {
 		t.Fatal(err, warnings)
 	}
-	if !cfg.autoCreate() || cfg.HTTP.Listen != "127.0.0.1:8080" || cfg.Data != "headgate-data" {
+	if !cfg.CreatesStreams() || cfg.HTTP.Listen != "127.0.0.1:8080" || cfg.Data != "headgate-data" {
 		t.Errorf("%+v", cfg)
 	}
 }
@@ -44,7 +44,7 @@ backends: {local: {jetstream: {embedded: true, max_bytes: 1GiB}}}
 		t.Fatal(err)
 	}
 	web, app := cfg.Streams["web"], cfg.Streams["app"]
-	if cfg.autoCreate() {
+	if cfg.CreatesStreams() {
 		t.Error("streams are made on first use although the file names streams")
 	}
 	if time.Duration(cfg.HTTP.ReadTimeout) != 3*time.Second || cfg.HTTP.Listen != "127.0.0.1:0" {
@@ -139,16 +139,16 @@ func TestSettingsOfTheEmbeddedBackendStandAlone(t *testing.T) {
 }
 
 func TestStreamDocumentRoundTrip(t *testing.T) {
-	first, err := parseStream([]byte(`{"key":{"header":"X-Tenant","required":true},"plugins":[{"name":"p","config":{"a":[1,"x"]}}],"limits":{"event":"2MiB"}}`))
+	first, err := ParseStream([]byte(`{"key":{"header":"X-Tenant","required":true},"plugins":[{"name":"p","config":{"a":[1,"x"]}}],"limits":{"event":"2MiB"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := parseStream(first.document())
+	again, err := ParseStream(first.Document())
 	if err != nil {
-		t.Fatalf("%s: %v", first.document(), err)
+		t.Fatalf("%s: %v", first.Document(), err)
 	}
-	if string(first.document()) != string(again.document()) {
-		t.Errorf("%s\nbecomes\n%s", first.document(), again.document())
+	if string(first.Document()) != string(again.Document()) {
+		t.Errorf("%s\nbecomes\n%s", first.Document(), again.Document())
 	}
 }
 

@@ -1,4 +1,4 @@
-package gateway
+package config
 
 import (
 	"errors"
@@ -39,7 +39,7 @@ func (c *Config) zeros(t settings.Tree) error {
 }
 
 // zeros is that of one stream, before it has its defaults.
-func (s *StreamConfig) zeros(t settings.Tree) error {
+func (s *Stream) zeros(t settings.Tree) error {
 	return errors.Join(
 		writtenZero(t, "partitions", s.Partitions.Max == 0), writtenZero(t, "partitions.max", s.Partitions.Max == 0),
 		writtenZero(t, "adaptive.hold", s.Adaptive.Hold == 0),
@@ -97,7 +97,7 @@ func (c *Config) sameAddress() error {
 	if c.HTTP.Listen != ingest.Nowhere {
 		places = append(places, place{"http.listen", c.HTTP.Listen})
 	}
-	if c.HTTP.TLS.on() {
+	if c.HTTP.TLS.On() {
 		at := c.HTTP.TLS.Listen
 		if at == "" {
 			at = ingest.DefaultTLSListen
@@ -170,12 +170,12 @@ func hostProblem(host string) error {
 	return mustBe(validHost(host), "%q is no host name; it looks like gate.example.com", host)
 }
 
-// sureShare is which part of max_bytes each stream has at least, whatever the others hold: one of 32 streams and, each a
+// SureShare is which part of max_bytes each stream has at least, whatever the others hold: one of 32 streams and, each a
 // quarter of one, of as many dead letters.
-const sureShare = maxStreams + maxStreams/4
+const SureShare = MaxStreams + MaxStreams/4
 
 // roomProblem refuses a max_bytes of which a stream's part is less than its largest event: it would never be stored.
-func (c *Config) roomProblem(backend string, js *JetStreamConfig) error {
+func (c *Config) roomProblem(backend string, js *JetStream) error {
 	if js.MaxBytes == 0 {
 		return nil
 	}
@@ -185,10 +185,10 @@ func (c *Config) roomProblem(backend string, js *JetStreamConfig) error {
 			largest, of = s.Limits.Event, "streams."+name+".limits.event"
 		}
 	}
-	if usual := (StreamConfig{}).withDefaults().Limits.Event; largest == 0 || c.autoCreate() && backend == LocalBackend && largest < usual {
+	if usual := (Stream{}).WithDefaults().Limits.Event; largest == 0 || c.CreatesStreams() && backend == LocalBackend && largest < usual {
 		largest, of = usual, "limits.event of a stream made on first use"
 	}
-	least := sureOf(largest)
+	least := SureOf(largest)
 	return mustBe(js.MaxBytes >= least, "must be at least %s, got %s: a stream is sure of one part in %d, since there may be %d and their dead letters, "+
-		"and it must hold the largest event (%s is %s) and %s around it", least, js.MaxBytes, sureShare, maxStreams, of, largest, settings.Bytes(frameOverhead))
+		"and it must hold the largest event (%s is %s) and %s around it", least, js.MaxBytes, SureShare, MaxStreams, of, largest, settings.Bytes(FrameOverhead))
 }

@@ -1,4 +1,4 @@
-package gateway
+package config
 
 import (
 	"strings"
@@ -8,43 +8,43 @@ import (
 )
 
 func TestMemoryThatIsNeeded(t *testing.T) {
-	cfg := DefaultConfig()
-	plain := cfg.memoryNeeds(2)
-	if plain.surely < 300<<20 || plain.surely > 480<<20 || plain.atMost < plain.surely {
+	cfg := Default()
+	plain := cfg.MemoryNeeds(2)
+	if plain.Surely < 300<<20 || plain.Surely > 480<<20 || plain.AtMost < plain.Surely {
 		t.Errorf("as it comes: %+v", plain)
 	}
-	cfg.Streams = map[string]StreamConfig{"web": StreamConfig{ID: IDConfig{JSON: "/id"}, Plugins: []PluginConfig{{}}}.withDefaults()}
-	more := cfg.memoryNeeds(2)
+	cfg.Streams = map[string]Stream{"web": Stream{ID: ID{JSON: "/id"}, Plugins: []Plugin{{}}}.WithDefaults()}
+	more := cfg.MemoryNeeds(2)
 	ids := settings.Bytes(cfg.Streams["web"].ID.Window.IDs) * idBytes
-	if ids == 0 || more.surely-plain.surely != ids || more.atMost-plain.atMost < ids+2*cfg.Plugins.Memory {
+	if ids == 0 || more.Surely-plain.Surely != ids || more.AtMost-plain.AtMost < ids+2*cfg.Plugins.Memory {
 		t.Errorf("with ids and a plugin: %+v", more)
 	}
 	cfg.Memory = 64 << 20
-	if less := cfg.memoryNeeds(2); less.surely >= more.surely {
+	if less := cfg.MemoryNeeds(2); less.Surely >= more.Surely {
 		t.Errorf("with less memory: %+v", less)
 	}
 }
 
 func TestMemoryThatDoesNotFit(t *testing.T) {
-	cfg := DefaultConfig()
-	needs := cfg.memoryNeeds(2)
+	cfg := Default()
+	needs := cfg.MemoryNeeds(2)
 	for limit, want := range map[settings.Bytes]string{
-		0: "", 512 << 20: "", needs.surely: "",
-		needs.surely - 1: "set memory to 255MiB at most",
+		0: "", 512 << 20: "", needs.Surely: "",
+		needs.Surely - 1: "set memory to 255MiB at most",
 		256 << 20:        "memory: with 256MiB the gateway needs 401MiB, and its control group lets it have 256MiB; set memory to 147MiB at most, or give it more",
 		64 << 20:         "no value of memory is small enough",
 	} {
-		err := needs.against(limit, "its control group", cfg.Memory)
+		err := needs.Against(limit, "its control group", cfg.Memory)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%d: %v, want %q", limit, err, want)
 		}
 	}
-	if limit, of := memoryLimit(); limit < 64<<20 || of == "" {
+	if limit, of := MemoryLimit(); limit < 64<<20 || of == "" {
 		t.Errorf("this machine has %d bytes (%s)", limit, of)
 	}
 	// What it proposes fits.
 	cfg.Memory = 147 << 20
-	if err := cfg.memoryNeeds(2).against(256<<20, "x", cfg.Memory); err != nil {
+	if err := cfg.MemoryNeeds(2).Against(256<<20, "x", cfg.Memory); err != nil {
 		t.Error(err)
 	}
 }

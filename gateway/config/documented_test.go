@@ -1,4 +1,4 @@
-package gateway
+package config
 
 import (
 	"encoding"
@@ -14,7 +14,7 @@ import (
 
 // The page of all settings has each setting there is, and no other, with the default that it has.
 func TestEverySettingIsDocumented(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "docs", "configuration.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "configuration.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,13 +23,13 @@ func TestEverySettingIsDocumented(t *testing.T) {
 		said[m[1]] = m[2]
 	}
 	is := map[string]string{}
-	cfg := DefaultConfig()
-	stream := StreamConfig{}.withDefaults()
-	stream.Plugins = []PluginConfig{{}}
+	cfg := Default()
+	stream := Stream{}.WithDefaults()
+	stream.Plugins = []Plugin{{}}
 	stream.Types = nil // a list
-	cfg.Streams = map[string]StreamConfig{"*": stream}
-	cfg.Backends = map[string]BackendConfig{"*": {JetStream: &JetStreamConfig{}, Webhook: &WebhookConfig{}}}
-	cfg.Auth = &AuthConfig{Tokens: []TokenConfig{{}}}
+	cfg.Streams = map[string]Stream{"*": stream}
+	cfg.Backends = map[string]Backend{"*": {JetStream: &JetStream{}, Webhook: &Webhook{}}}
+	cfg.Auth = &Auth{Tokens: []Token{{}}}
 	cfg.Rates.Callers = nil // as rates.caller
 	leaves("", reflect.ValueOf(cfg), is)
 	for _, whole := range []string{"auth.tokens", "rates.caller", "rates.callers.*"} {

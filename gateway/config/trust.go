@@ -1,18 +1,17 @@
-package gateway
+package config
 
 import (
 	"errors"
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/headgate-io/headgate/internal/settings"
 	"github.com/headgate-io/headgate/plugins"
 )
 
-// trust reads the keys. Errors have their path in the settings of plugins.
-func (p *PluginsConfig) trust() (*plugins.Trust, error) {
+// Trust reads the keys. Errors have their path in the settings of plugins.
+func (p *Plugins) Trust() (*plugins.Trust, error) {
 	var keys []string
 	for i, key := range p.TrustedKeys {
 		path := fmt.Sprintf("trusted_keys.%d", i)
@@ -32,15 +31,4 @@ func (p *PluginsConfig) trust() (*plugins.Trust, error) {
 		return nil, settings.At("require_signature", errors.New("a signature is required and no key is trusted; name one in plugins.trusted_keys"))
 	}
 	return plugins.NewTrust(keys, p.RequireSignature)
-}
-
-func (g *Gateway) newHost() (*plugins.Host, error) {
-	trust, err := g.cfg.Plugins.trust()
-	if err != nil {
-		return nil, settings.At("plugins", err)
-	}
-	return plugins.New(plugins.Config{
-		MaxMemory: int(g.cfg.Plugins.Memory), Deadline: time.Duration(g.cfg.Plugins.Deadline), Trust: trust,
-		CacheDir: g.folder.file("plugin-cache"), Compiler: g.deps.Compiler,
-	}, g.log, g.metrics)
 }

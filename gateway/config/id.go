@@ -1,4 +1,4 @@
-package gateway
+package config
 
 import (
 	"errors"
@@ -10,27 +10,27 @@ import (
 	"github.com/headgate-io/headgate/plugins/builtin"
 )
 
-// IDConfig says where the id of an event is found, by which a repetition is recognised; at most one of the first four is
+// ID says where the id of an event is found, by which a repetition is recognised; at most one of the first four is
 // set. A CloudEvent has an id always, and a source.
-type IDConfig struct {
-	JSON   string         `json:"json,omitempty"`   // JSON pointer into the event (RFC 6901)
-	Header string         `json:"header,omitempty"` // request header
-	CE     string         `json:"ce,omitempty"`     // "id": CloudEvents only, which is what happens without any setting
-	None   bool           `json:"none,omitempty"`   // repetitions are not looked for, of CloudEvents neither
-	Window IDWindowConfig `json:"window"`
+type ID struct {
+	JSON   string   `json:"json,omitempty"`   // JSON pointer into the event (RFC 6901)
+	Header string   `json:"header,omitempty"` // request header
+	CE     string   `json:"ce,omitempty"`     // "id": CloudEvents only, which is what happens without any setting
+	None   bool     `json:"none,omitempty"`   // repetitions are not looked for, of CloudEvents neither
+	Window IDWindow `json:"window"`
 }
 
 // UnmarshalText reads the short form `id: none`.
-func (c *IDConfig) UnmarshalText(text []byte) error {
+func (c *ID) UnmarshalText(text []byte) error {
 	if string(text) != "none" {
 		return fmt.Errorf("%q is no id; write {json: /pointer}, {header: name}, {ce: id} or none", text)
 	}
-	*c = IDConfig{None: true}
+	*c = ID{None: true}
 	return nil
 }
 
-// IDWindowConfig bounds the ids that are remembered.
-type IDWindowConfig struct {
+// IDWindow bounds the ids that are remembered.
+type IDWindow struct {
 	IDs int               `json:"ids"` // the oldest are forgotten first when there are more
 	Age settings.Duration `json:"age"` // after their event was safe
 }
@@ -38,13 +38,14 @@ type IDWindowConfig struct {
 // maxIDs bounds the ids of a stream: 320 MB.
 const maxIDs = 10_000_000
 
-func (c *IDConfig) extractor() builtin.ID {
+// Extractor is what finds the ids of events.
+func (c *ID) Extractor() builtin.ID {
 	return builtin.ID{JSON: c.JSON, Header: strings.ToLower(c.Header)}
 }
 
-func (c *IDConfig) problem(eventsOfRequest int) error {
+func (c *ID) problem(eventsOfRequest int) error {
 	all := []error{
-		c.extractor().Validate(),
+		c.Extractor().Validate(),
 		mustBe(c.CE == "" || c.CE == "id", "ce: the attribute is id, not %q", c.CE),
 	}
 	set := 0

@@ -1,4 +1,6 @@
-package gateway
+// Package config is the configuration: every setting of `headgate serve` and of a stream, with its default, its bounds, and what
+// cannot be had together. It opens and starts nothing.
+package config
 
 import (
 	"errors"
@@ -12,55 +14,35 @@ import (
 	"github.com/headgate-io/headgate/internal/settings"
 )
 
-// Config is the whole configuration: every setting of `headgate serve`. The zero value with withDefaults works.
-// Field names are the YAML keys; DefaultConfig has the defaults.
+// Config is the whole configuration: every setting of `headgate serve`. The zero value with WithDefaults works.
+// Field names are the YAML keys; Default has the defaults.
 type Config struct {
-	Data       string                   `json:"data"`   // data folder; made when it is missing
-	Memory     settings.Bytes           `json:"memory"` // bytes of events held in memory, requests and lanes together
-	Log        LogConfig                `json:"log"`
-	HTTP       HTTPConfig               `json:"http"`
-	QUIC       QUICConfig               `json:"quic"`
-	Admin      AdminConfig              `json:"admin"`
-	Auth       *AuthConfig              `json:"auth"` // nil: everybody may do everything
-	Rates      RatesConfig              `json:"rates"`
-	Plugins    PluginsConfig            `json:"plugins"`
-	Drain      DrainConfig              `json:"drain"`
-	Spool      SpoolConfig              `json:"spool"`
-	AutoCreate *bool                    `json:"auto_create"` // make streams on first use; default: true when none is configured
-	Streams    map[string]StreamConfig  `json:"streams"`
-	Backends   map[string]BackendConfig `json:"backends"`
+	Data       string             `json:"data"`   // data folder; made when it is missing
+	Memory     settings.Bytes     `json:"memory"` // bytes of events held in memory, requests and lanes together
+	Log        Log                `json:"log"`
+	HTTP       HTTP               `json:"http"`
+	QUIC       QUIC               `json:"quic"`
+	Admin      Admin              `json:"admin"`
+	Auth       *Auth              `json:"auth"` // nil: everybody may do everything
+	Rates      Rates              `json:"rates"`
+	Plugins    Plugins            `json:"plugins"`
+	Drain      Drain              `json:"drain"`
+	Spool      Spool              `json:"spool"`
+	AutoCreate *bool              `json:"auto_create"` // make streams on first use; default: true when none is configured
+	Streams    map[string]Stream  `json:"streams"`
+	Backends   map[string]Backend `json:"backends"`
 
-	Idempotency IdempotencyConfig `json:"idempotency"`
+	Idempotency Idempotency `json:"idempotency"`
 }
 
-// LogConfig says what is logged, and how.
-type LogConfig struct {
+// Log says what is logged, and how.
+type Log struct {
 	Level  string `json:"level"`  // debug, info, warn or error
 	Format string `json:"format"` // text or json; default: text on a terminal, else json
 }
 
-// HTTPConfig is the ingest listener for HTTP/1.1.
-type HTTPConfig struct {
-	Listen                   string            `json:"listen"` // none: only with TLS
-	TLS                      TLSConfig         `json:"tls"`
-	CORS                     CORSConfig        `json:"cors"`
-	ReadTimeout              settings.Duration `json:"read_timeout"` // for a header, and the floor of the body deadline
-	IdleTimeout              settings.Duration `json:"idle_timeout"`
-	RequestTimeout           settings.Duration `json:"request_timeout"` // from the whole body to the answer
-	MaxConnections           int               `json:"max_connections"`
-	MaxConnectionsPerAddress int               `json:"max_connections_per_address"`
-	MaxRequestsPerConnection int               `json:"max_requests_per_connection"` // 0: no limit
-	MaxConnectionAge         settings.Duration `json:"max_connection_age"`
-}
-
-// AdminConfig is the admin listener.
-type AdminConfig struct {
-	Listen string   `json:"listen"`
-	Hosts  []string `json:"hosts"` // further Host names it answers to, besides loopback and the address it listens on
-}
-
-// PluginsConfig bounds WebAssembly guests.
-type PluginsConfig struct {
+// Plugins bounds WebAssembly guests.
+type Plugins struct {
 	Memory   settings.Bytes    `json:"memory"`   // of one instance
 	Deadline settings.Duration `json:"deadline"` // of a call for at most 256 events
 
@@ -70,36 +52,36 @@ type PluginsConfig struct {
 	RequireSignature bool     `json:"require_signature"` // nothing runs that none of them has signed
 }
 
-// IdempotencyConfig bounds what is remembered of requests with an Idempotency-Key.
-type IdempotencyConfig struct {
+// Idempotency bounds what is remembered of requests with an Idempotency-Key.
+type Idempotency struct {
 	Window settings.Duration `json:"window"` // after the answer
 	Keys   int               `json:"keys"`   // the oldest are forgotten first when there are more
 }
 
-// DrainConfig bounds the orderly stop.
-type DrainConfig struct {
+// Drain bounds the orderly stop.
+type Drain struct {
 	Timeout settings.Duration `json:"timeout"` // then what is not delivered yet is given up, and said so
 }
 
-// DefaultConfig is the zero configuration: what `headgate serve` runs.
-func DefaultConfig() Config {
+// Default is the zero configuration: what `headgate serve` runs.
+func Default() Config {
 	return Config{
 		Data: "headgate-data", Memory: 256 << 20,
-		Log: LogConfig{Level: "info"},
-		HTTP: HTTPConfig{
+		Log: Log{Level: "info"},
+		HTTP: HTTP{
 			Listen: "127.0.0.1:8080", ReadTimeout: settings.Duration(10 * time.Second), IdleTimeout: settings.Duration(90 * time.Second),
 			RequestTimeout: settings.Duration(30 * time.Second),
 			MaxConnections: 20_000, MaxConnectionsPerAddress: 1_000, MaxConnectionAge: settings.Duration(5 * time.Minute),
 		},
-		QUIC:    QUICConfig{IdleTimeout: settings.Duration(30 * time.Second)},
-		Admin:   AdminConfig{Listen: "127.0.0.1:9090"},
-		Plugins: PluginsConfig{Memory: 64 << 20, Deadline: settings.Duration(100 * time.Millisecond), MaxModules: 64},
-		Drain:   DrainConfig{Timeout: settings.Duration(30 * time.Second)},
-		Spool:   SpoolConfig{Tail: TailConfig{Bytes: 64 << 20, Age: settings.Duration(10 * time.Minute)}},
+		QUIC:    QUIC{IdleTimeout: settings.Duration(30 * time.Second)},
+		Admin:   Admin{Listen: "127.0.0.1:9090"},
+		Plugins: Plugins{Memory: 64 << 20, Deadline: settings.Duration(100 * time.Millisecond), MaxModules: 64},
+		Drain:   Drain{Timeout: settings.Duration(30 * time.Second)},
+		Spool:   Spool{Tail: Tail{Bytes: 64 << 20, Age: settings.Duration(10 * time.Minute)}},
 
-		Idempotency: IdempotencyConfig{Window: settings.Duration(10 * time.Minute), Keys: 100_000},
+		Idempotency: Idempotency{Window: settings.Duration(10 * time.Minute), Keys: 100_000},
 
-		Backends: map[string]BackendConfig{},
+		Backends: map[string]Backend{},
 	}
 }
 
@@ -133,11 +115,11 @@ func Load(src Sources) (cfg Config, warnings []string, err error) {
 		}
 	}
 	embed(tree)
-	cfg = DefaultConfig()
+	cfg = Default()
 	failed := tree.Decode(&cfg)
 	zeros := cfg.zeros(tree)
 	for name, s := range cfg.Streams {
-		cfg.Streams[name] = s.withDefaults()
+		cfg.Streams[name] = s.WithDefaults()
 	}
 	all = append(all, failed, settings.Except(errors.Join(zeros, cfg.Validate()), failed))
 	if err := errors.Join(all...); err != nil {
@@ -170,13 +152,13 @@ func (c *Config) Validate() error {
 	deadline := time.Duration(c.Plugins.Deadline)
 	add("plugins.deadline", mustBe(deadline >= time.Millisecond && deadline <= 10*time.Second, "must be 1ms to 10s, got %s", deadline))
 	add("plugins.max_modules", mustBe(c.Plugins.MaxModules >= 1 && c.Plugins.MaxModules <= 10_000, "must be 1 to 10000, got %d", c.Plugins.MaxModules))
-	_, err := c.Plugins.trust()
+	_, err := c.Plugins.Trust()
 	add("plugins", err)
 	add("log.level", oneOf(c.Log.Level, "debug", "info", "warn", "error"))
 	add("log.format", oneOf(c.Log.Format, "", "text", "json"))
 	add("http.tls", c.HTTP.TLS.problem())
 	add("http.cors", c.HTTP.CORS.problem())
-	add("http.listen", mustBe(c.HTTP.Listen != ingest.Nowhere || c.HTTP.TLS.on(), "none, and http.tls is not set: there would be no way in"))
+	add("http.listen", mustBe(c.HTTP.Listen != ingest.Nowhere || c.HTTP.TLS.On(), "none, and http.tls is not set: there would be no way in"))
 	add("spool", c.Spool.problem())
 	add("idempotency.window", mustBe(c.Idempotency.Window >= settings.Duration(time.Second), "must be at least 1s, got %s", time.Duration(c.Idempotency.Window)))
 	add("idempotency.keys", mustBe(c.Idempotency.Keys >= 1 && c.Idempotency.Keys <= 10_000_000, "must be 1 to 10000000, got %d", c.Idempotency.Keys))
@@ -184,28 +166,28 @@ func (c *Config) Validate() error {
 	add("quic", c.QUIC.problem())
 	add("admin.listen", address(c.Admin.Listen))
 	add("drain.timeout", mustBe(c.Drain.Timeout > 0, "must be more than 0; a second signal stops at once"))
-	add("streams", mustBe(len(c.Streams) <= maxStreams, "at most %d, got %d", maxStreams, len(c.Streams)))
+	add("streams", mustBe(len(c.Streams) <= MaxStreams, "at most %d, got %d", MaxStreams, len(c.Streams)))
 	for _, name := range slices.Sorted(maps.Keys(c.Backends)) {
 		b := c.Backends[name]
-		add("backends."+name, mustBe(validName(name), "not a name; use a-z, 0-9, _ and -, at most 63"))
+		add("backends."+name, mustBe(ValidName(name), "not a name; use a-z, 0-9, _ and -, at most 63"))
 		add("backends."+name, b.problem(name))
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Streams)) {
 		s := c.Streams[name]
-		add("streams."+name, mustBe(validName(name), "not a stream name; use a-z, 0-9, _ and -, at most 63"))
-		add("streams."+name, errors.Join(s.problem(), c.knowsBackend(s.Backend)))
+		add("streams."+name, mustBe(ValidName(name), "not a stream name; use a-z, 0-9, _ and -, at most 63"))
+		add("streams."+name, errors.Join(s.Problem(), c.KnowsBackend(s.Backend)))
 	}
 	for name, b := range c.Backends {
 		add("backends."+name+".jetstream.max_bytes", c.roomIn(name, b.JetStream))
 	}
-	_, err = c.openTokens()
+	_, err = c.Tokens()
 	add("auth.tokens", err)
 	add("rates", c.rateProblem())
 	return errors.Join(append(all, c.contradictions())...)
 }
 
-// knowsBackend refuses the name of a backend that is not configured; the embedded one needs no configuration.
-func (c *Config) knowsBackend(name string) error {
+// KnowsBackend refuses the name of a backend that is not configured; the embedded one needs no configuration.
+func (c *Config) KnowsBackend(name string) error {
 	valid := append(slices.Sorted(maps.Keys(c.Backends)), LocalBackend)
 	if err := oneOf(name, valid...); err != nil {
 		return settings.At("backend", err)
@@ -213,27 +195,8 @@ func (c *Config) knowsBackend(name string) error {
 	return nil
 }
 
-// problem returns what is wrong with the listener.
-func (h *HTTPConfig) problem() error {
-	positive := func(name string, d settings.Duration) error {
-		return settings.At(name, mustBe(d > 0, "must be more than 0"))
-	}
-	var listen, secure error
-	if h.Listen != ingest.Nowhere {
-		listen = settings.At("listen", address(h.Listen))
-	}
-	if h.TLS.Listen != "" {
-		secure = settings.At("tls.listen", address(h.TLS.Listen))
-	}
-	return errors.Join(listen, secure,
-		positive("read_timeout", h.ReadTimeout), positive("idle_timeout", h.IdleTimeout), positive("request_timeout", h.RequestTimeout),
-		settings.At("max_connections", mustBe(h.MaxConnections >= 1, "must be at least 1, got %d", h.MaxConnections)),
-		settings.At("max_connections_per_address", mustBe(h.MaxConnectionsPerAddress >= 0, "must be 0 for no limit, or more, got %d", h.MaxConnectionsPerAddress)),
-		settings.At("max_requests_per_connection", mustBe(h.MaxRequestsPerConnection >= 0, "must be 0 for no limit, or more, got %d", h.MaxRequestsPerConnection)))
-}
-
-// autoCreate says whether a request may make a stream.
-func (c *Config) autoCreate() bool {
+// CreatesStreams says whether a request may make a stream.
+func (c *Config) CreatesStreams() bool {
 	if c.AutoCreate != nil {
 		return *c.AutoCreate
 	}
@@ -249,4 +212,12 @@ func mustBe(ok bool, format string, args ...any) error {
 
 func oneOf(got string, valid ...string) error {
 	return mustBe(slices.Contains(valid, got), "must be one of %q, got %q", valid, got)
+}
+
+// FirstStream is one that takes events: the first by name, or demo, which is made on first use.
+func (c *Config) FirstStream() string {
+	for _, name := range slices.Sorted(maps.Keys(c.Streams)) {
+		return name
+	}
+	return "demo"
 }

@@ -1,4 +1,4 @@
-package gateway
+package config
 
 import (
 	"errors"
@@ -8,8 +8,14 @@ import (
 	"github.com/headgate-io/headgate/partitioner"
 )
 
-// AdaptiveConfig bounds what a stream's table does by itself. It is part of the definition, which all gateways share.
-type AdaptiveConfig struct {
+// Planner is what a definition wants of the planner.
+func (c *Stream) Planner() partitioner.Settings {
+	ordering, _ := partitioner.ParseOrdering(c.Ordering)
+	return partitioner.Settings{Ordering: ordering, MaxFanout: c.Adaptive.MaxPartitions, Hold: time.Duration(c.Adaptive.Hold)}
+}
+
+// Adaptive bounds what a stream's table does by itself. It is part of the definition, which all gateways share.
+type Adaptive struct {
 	Off           bool              `json:"off"`            // the table stays as it is
 	MaxPartitions int               `json:"max_partitions"` // most partitions of one key; 0: all
 	Hold          settings.Duration `json:"hold"`           // how long a key stays split at least
@@ -20,7 +26,7 @@ const (
 	longestHold = settings.Duration(30 * time.Minute)
 )
 
-func (a *AdaptiveConfig) problem() error {
+func (a *Adaptive) problem() error {
 	return errors.Join(
 		settings.At("max_partitions", mustBe(a.MaxPartitions == 0 || a.MaxPartitions >= 2 && a.MaxPartitions <= maxPartitions,
 			"must be 2 to %d, or left out for all, got %d", maxPartitions, a.MaxPartitions)),

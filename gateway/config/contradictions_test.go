@@ -1,4 +1,4 @@
-package gateway
+package config
 
 import (
 	"fmt"
@@ -117,7 +117,7 @@ func TestShortForms(t *testing.T) {
 		t.Fatal(err)
 	}
 	web := cfg.Streams["web"]
-	if web.Ack != (AckConfig{"accepted", "accepted", "delivered"}) || len(web.Plugins) != 2 || web.Plugins[0].Name != "accesslog" || web.Plugins[1].OnError != "pass" {
+	if web.Ack != (Ack{"accepted", "accepted", "delivered"}) || len(web.Plugins) != 2 || web.Plugins[0].Name != "accesslog" || web.Plugins[1].OnError != "pass" {
 		t.Errorf("%+v", web)
 	}
 }
@@ -156,12 +156,12 @@ func TestWarnings(t *testing.T) {
 
 // TestTheHintNamesAStreamThatIsThere: where the file names streams, none is made on first use.
 func TestTheHintNamesAStreamThatIsThere(t *testing.T) {
-	cfg := DefaultConfig()
-	if got := cfg.firstStream(); got != "demo" {
+	cfg := Default()
+	if got := cfg.FirstStream(); got != "demo" {
 		t.Errorf("without streams: %s", got)
 	}
-	cfg.Streams = map[string]StreamConfig{"web": {}, "app": {}}
-	if got := cfg.firstStream(); got != "app" {
+	cfg.Streams = map[string]Stream{"web": {}, "app": {}}
+	if got := cfg.FirstStream(); got != "app" {
 		t.Errorf("with web and app: %s", got)
 	}
 }

@@ -1,4 +1,4 @@
-package gateway
+package config
 
 import (
 	"errors"
@@ -10,23 +10,23 @@ import (
 	"github.com/headgate-io/headgate/internal/settings"
 )
 
-// RatesConfig is what callers may send, to all streams together.
-type RatesConfig struct {
-	Caller  RateConfig            `json:"caller"`  // each caller: a token, or else an address
-	Callers map[string]RateConfig `json:"callers"` // by the id of a token: instead of Caller
+// Rates is what callers may send, to all streams together.
+type Rates struct {
+	Caller  Rate            `json:"caller"`  // each caller: a token, or else an address
+	Callers map[string]Rate `json:"callers"` // by the id of a token: instead of Caller
 }
 
-// RateConfig is a rate; zero values mean no limit.
-type RateConfig struct {
+// Rate is a rate; zero values mean no limit.
+type Rate struct {
 	Events float64           `json:"events,omitempty"` // a second; 0.5 is one each 2 s
 	Bytes  settings.Bytes    `json:"bytes,omitempty"`  // a second
 	Burst  settings.Duration `json:"burst,omitempty"`  // how long one who was silent may save up; 2 s
 }
 
-// StreamRateConfig is what a stream takes.
-type StreamRateConfig struct {
-	Key  RateConfig `json:"key"`  // of each key
-	Keys int        `json:"keys"` // of which so many can be over half of their rate at a time; 65,536
+// StreamRate is what a stream takes.
+type StreamRate struct {
+	Key  Rate `json:"key"`  // of each key
+	Keys int  `json:"keys"` // of which so many can be over half of their rate at a time; 65,536
 }
 
 const (
@@ -34,15 +34,15 @@ const (
 	longestBurst = settings.Duration(time.Hour)
 	lowestRate   = 0.001         // of events: one each 17 minutes
 	highestRate  = 1_000_000_000 // of events and of bytes, a second: above, rounding to nanoseconds shows
-	defaultKeys  = 65_536
+	DefaultKeys  = 65_536
 	mostKeys     = 16 << 20
 )
 
 // Example shows how a rate is written.
-func (RateConfig) Example() string { return "{events: 100, burst: 2s}" }
+func (Rate) Example() string { return "{events: 100, burst: 2s}" }
 
-// limit is r for the tables of buckets, nil when it is none.
-func (r *RateConfig) limit() *rate.Limit {
+// Limit is r for the tables of buckets, nil when it is none.
+func (r *Rate) Limit() *rate.Limit {
 	l := &rate.Limit{Events: r.Events, Bytes: int64(r.Bytes), Burst: time.Duration(r.Burst)}
 	if !l.Any() {
 		return nil
@@ -53,7 +53,7 @@ func (r *RateConfig) limit() *rate.Limit {
 	return l
 }
 
-func (r *RateConfig) problem() error {
+func (r *Rate) problem() error {
 	return errors.Join(
 		settings.At("events", mustBe(r.Events == 0 || r.Events >= lowestRate && r.Events <= highestRate, "must be %v to %d a second, or 0 for no limit, got %v", lowestRate, highestRate, r.Events)),
 		settings.At("bytes", mustBe(r.Bytes <= highestRate, "must be at most %s a second, got %s", settings.Bytes(highestRate), r.Bytes)),
@@ -78,6 +78,6 @@ func (c *Config) rateProblem() error {
 	return errors.Join(all...)
 }
 
-func (r *StreamRateConfig) problem() error {
+func (r *StreamRate) problem() error {
 	return errors.Join(settings.At("key", r.Key.problem()), settings.At("keys", mustBe(r.Keys >= 0 && r.Keys <= mostKeys, "must be at most %d, got %d", mostKeys, r.Keys)))
 }

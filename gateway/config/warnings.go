@@ -1,4 +1,4 @@
-package gateway
+package config
 
 import (
 	"fmt"
@@ -35,7 +35,7 @@ func (c *Config) warnings(now time.Time) (all []string) {
 // authWarnings names what lets more people in than may be meant.
 func (c *Config) authWarnings() []string {
 	if c.Auth != nil {
-		return c.secretWarnings()
+		return c.SecretWarnings()
 	}
 	if host, _, err := net.SplitHostPort(c.Admin.Listen); err == nil && !loopback(host) {
 		return []string{fmt.Sprintf("admin.listen: %s can be reached from other machines, and without auth whoever reaches it may change everything", c.Admin.Listen)}
@@ -43,8 +43,8 @@ func (c *Config) authWarnings() []string {
 	return nil
 }
 
-// secretWarnings names secrets that can be guessed, at a start and whenever they are read again.
-func (c *Config) secretWarnings() (all []string) {
+// SecretWarnings names secrets that can be guessed, at a start and whenever they are read again.
+func (c *Config) SecretWarnings() (all []string) {
 	for i := range c.Auth.Tokens {
 		secrets, err := c.Auth.Tokens[i].secrets(map[string]string{})
 		short := slices.ContainsFunc(secrets, func(s string) bool { return len(s) < shortSecret })
@@ -57,7 +57,7 @@ func (c *Config) secretWarnings() (all []string) {
 
 // tokenWarnings names streams of tokens that only the admin API can make.
 func (c *Config) tokenWarnings() (all []string) {
-	if c.Auth == nil || c.autoCreate() {
+	if c.Auth == nil || c.CreatesStreams() {
 		return nil
 	}
 	for i, t := range c.Auth.Tokens {

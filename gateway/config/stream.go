@@ -1,4 +1,4 @@
-package gateway
+package config
 
 import (
 	"encoding/json"
@@ -17,29 +17,47 @@ import (
 	"github.com/headgate-io/headgate/plugins/builtin"
 )
 
-// StreamConfig is the definition of a stream: its YAML in the configuration and its JSON in the admin API.
-type StreamConfig struct {
-	Key        KeyConfig        `json:"key"`
-	ID         IDConfig         `json:"id"`
-	Filters    []builtin.Rule   `json:"filters,omitempty"`
-	Plugins    []PluginConfig   `json:"plugins,omitempty"` // the chain of a stream that has no activation yet
-	Ack        AckConfig        `json:"ack"`
-	Ordering   string           `json:"ordering"` // strict, source or none
-	Hash       string           `json:"hash"`     // siphash or murmur2
-	Adaptive   AdaptiveConfig   `json:"adaptive"`
-	Partitions PartitionsConfig `json:"partitions"`
-	Codec      string           `json:"codec"`
-	Linger     LingerConfig     `json:"linger"`
-	Frame      FrameConfig      `json:"frame"`
-	Backend    string           `json:"backend"`
-	Types      []string         `json:"types"` // media types taken as one opaque event, besides the JSON and text ones
-	UTF8       string           `json:"utf8"`  // reject or pass: what becomes of JSON and text that is not UTF-8
-	Limits     LimitsConfig     `json:"limits"`
-	Rate       StreamRateConfig `json:"rate,omitzero"`
+// Changeable refuses, by name, what a running stream cannot change.
+func (s *Stream) Changeable(old *Stream) error {
+	if s.Partitions != old.Partitions {
+		return event.Problemf(event.PartitionsFixed, "partitions: fixed at %d when the stream was made", old.Partitions.Max)
+	}
+	if !looser(old.Ordering, s.Ordering) {
+		return event.Problemf(event.BadConfiguration, "ordering: can become looser while the stream exists (strict, then source, then none), not %s after %s", s.Ordering, old.Ordering)
+	}
+	for name, same := range map[string]bool{
+		"hash": s.Hash == old.Hash, "backend": s.Backend == old.Backend, "codec": s.Codec == old.Codec, "linger": s.Linger == old.Linger, "frame": s.Frame == old.Frame,
+	} {
+		if !same {
+			return event.Problemf(event.BadConfiguration, "%s: cannot be changed while the stream exists; delete the stream and make it again (its events stay)", name)
+		}
+	}
+	return nil
 }
 
-// KeyConfig says where the partition key of an event is found; at most one of JSON, Header and CE is set.
-type KeyConfig struct {
+// Stream is the definition of a stream: its YAML in the configuration and its JSON in the admin API.
+type Stream struct {
+	Key        Key            `json:"key"`
+	ID         ID             `json:"id"`
+	Filters    []builtin.Rule `json:"filters,omitempty"`
+	Plugins    []Plugin       `json:"plugins,omitempty"` // the chain of a stream that has no activation yet
+	Ack        Ack            `json:"ack"`
+	Ordering   string         `json:"ordering"` // strict, source or none
+	Hash       string         `json:"hash"`     // siphash or murmur2
+	Adaptive   Adaptive       `json:"adaptive"`
+	Partitions Partitions     `json:"partitions"`
+	Codec      string         `json:"codec"`
+	Linger     Linger         `json:"linger"`
+	Frame      Frame          `json:"frame"`
+	Backend    string         `json:"backend"`
+	Types      []string       `json:"types"` // media types taken as one opaque event, besides the JSON and text ones
+	UTF8       string         `json:"utf8"`  // reject or pass: what becomes of JSON and text that is not UTF-8
+	Limits     Limits         `json:"limits"`
+	Rate       StreamRate     `json:"rate,omitzero"`
+}
+
+// Key says where the partition key of an event is found; at most one of JSON, Header and CE is set.
+type Key struct {
 	JSON     string `json:"json,omitempty"`   // JSON pointer into the event (RFC 6901)
 	Header   string `json:"header,omitempty"` // request header
 	CE       string `json:"ce,omitempty"`     // CloudEvents attribute
@@ -47,16 +65,16 @@ type KeyConfig struct {
 }
 
 // UnmarshalText reads the short form `key: required`.
-func (k *KeyConfig) UnmarshalText(text []byte) error {
+func (k *Key) UnmarshalText(text []byte) error {
 	if string(text) != "required" {
 		return fmt.Errorf("%q is no key; write {json: /pointer}, {header: name}, {ce: attribute} or required", text)
 	}
-	*k = KeyConfig{Required: true}
+	*k = Key{Required: true}
 	return nil
 }
 
-// PluginConfig is one plugin of a chain.
-type PluginConfig struct {
+// Plugin is one plugin of a chain.
+type Plugin struct {
 	Name    string `json:"name"`
 	Digest  string `json:"digest,omitempty"` // of the version, sha256:<hex>; empty: the newest
 	Config  any    `json:"config,omitempty"` // handed to the guest as JSON
@@ -67,47 +85,47 @@ type PluginConfig struct {
 	OnSuspend string `json:"on_suspend,omitempty"` // policy or previous; empty: policy
 }
 
-// AckConfig bounds what a producer may ask for.
-type AckConfig struct {
+// Ack bounds what a producer may ask for.
+type Ack struct {
 	Default string `json:"default"`
 	Min     string `json:"min"`
 	Max     string `json:"max"`
 }
 
-// PartitionsConfig is the number of partitions; its short form is a number.
-type PartitionsConfig struct {
+// Partitions is the number of partitions; its short form is a number.
+type Partitions struct {
 	Max int `json:"max"`
 }
 
 // UnmarshalText reads the short form `partitions: 16`.
-func (p *PartitionsConfig) UnmarshalText(text []byte) error {
+func (p *Partitions) UnmarshalText(text []byte) error {
 	n, err := strconv.Atoi(string(text))
 	p.Max = n
 	return mustBe(err == nil, "%q is not a number", text)
 }
 
 // MarshalText writes the short form.
-func (p PartitionsConfig) MarshalText() ([]byte, error) {
+func (p Partitions) MarshalText() ([]byte, error) {
 	return strconv.AppendInt(nil, int64(p.Max), 10), nil
 }
 
 // MarshalJSON writes the short form as a number.
-func (p PartitionsConfig) MarshalJSON() ([]byte, error) { return p.MarshalText() }
+func (p Partitions) MarshalJSON() ([]byte, error) { return p.MarshalText() }
 
-// LingerConfig is how long a lane waits for company before it seals a frame.
-type LingerConfig struct {
+// Linger is how long a lane waits for company before it seals a frame.
+type Linger struct {
 	Waiting settings.Duration `json:"waiting"` // while a request waits for durable or delivered
 	Idle    settings.Duration `json:"idle"`    // otherwise
 }
 
-// FrameConfig is when a frame is full.
-type FrameConfig struct {
+// Frame is when a frame is full.
+type Frame struct {
 	Bytes  settings.Bytes `json:"bytes"` // before compression
 	Events int            `json:"events"`
 }
 
-// LimitsConfig bounds one request and its events.
-type LimitsConfig struct {
+// Limits bounds one request and its events.
+type Limits struct {
 	Body     settings.Bytes `json:"body"`
 	Inflated settings.Bytes `json:"inflated"`
 	Ratio    int            `json:"ratio"` // inflated to sent, after the first MiB
@@ -117,12 +135,12 @@ type LimitsConfig struct {
 }
 
 const (
-	maxStreams    = 32
+	MaxStreams    = 32
 	maxPartitions = 256
 	// maxLinger keeps a request that waits for its frame well within its deadline.
 	maxLinger = settings.Duration(5 * time.Second)
-	// frameOverhead is what a frame may need besides its largest event: metadata, codec, headers.
-	frameOverhead = 64 << 10
+	// FrameOverhead is what a frame may need besides its largest event: metadata, codec, headers.
+	FrameOverhead = 64 << 10
 )
 
 func opaqueTypes() []string {
@@ -130,8 +148,8 @@ func opaqueTypes() []string {
 		"application/msgpack", "application/x-msgpack", "application/cbor"}
 }
 
-// withDefaults returns a copy in which what was not set has its default.
-func (s StreamConfig) withDefaults() StreamConfig {
+// WithDefaults returns a copy in which what was not set has its default.
+func (s Stream) WithDefaults() Stream {
 	orText := func(p *string, v string) {
 		if *p == "" {
 			*p = v
@@ -171,11 +189,11 @@ func or[T int | settings.Bytes | settings.Duration](p *T, v T) {
 	}
 }
 
-// problem returns what is wrong with a definition that has its defaults, joined, each with its path in the stream.
-func (s *StreamConfig) problem() error {
+// Problem returns what is wrong with a definition that has its defaults, joined, each with its path in the stream.
+func (s *Stream) Problem() error {
 	var all []error
 	add := func(path string, err error) { all = append(all, settings.At(path, err)) }
-	add("key", s.Key.problem())
+	add("key", s.Key.Problem())
 	add("key.header", headerProblem(s.Key.Header))
 	add("id.header", headerProblem(s.ID.Header))
 	add("key.header", mustBe(!strings.EqualFold(s.Key.Header, "authorization"), "must not be a header with credentials"))
@@ -195,8 +213,8 @@ func (s *StreamConfig) problem() error {
 	add("utf8", oneOf(s.UTF8, "reject", "pass"))
 	add("frame.bytes", mustBe(s.Frame.Bytes >= 4<<10 && s.Frame.Bytes <= 4<<20, "must be 4KiB to 4MiB, got %s", s.Frame.Bytes))
 	add("frame.events", mustBe(s.Frame.Events >= 1 && s.Frame.Events <= 1_000_000, "must be 1 to 1000000, got %d", s.Frame.Events))
-	add("limits.event", mustBe(s.Limits.Event >= 1 && s.Limits.Event+frameOverhead <= maxPayload,
-		"must leave 64KiB of the backend's largest message (%s), got %s", settings.Bytes(maxPayload), s.Limits.Event))
+	add("limits.event", mustBe(s.Limits.Event >= 1 && s.Limits.Event+FrameOverhead <= MaxPayload,
+		"must leave 64KiB of the backend's largest message (%s), got %s", settings.Bytes(MaxPayload), s.Limits.Event))
 	add("limits.inflated", mustBe(s.Limits.Inflated <= 1<<30, "must be at most 1GiB, got %s", s.Limits.Inflated))
 	add("limits", mustBe(s.Limits.Body > 0 && s.Limits.Inflated > 0 && s.Limits.Ratio > 0 && s.Limits.Events > 0, "body, inflated, ratio and events must be more than 0"))
 	add("linger", mustBe(s.Linger.Waiting <= maxLinger && s.Linger.Idle <= maxLinger, "waiting and idle must be at most %s", time.Duration(maxLinger)))
@@ -213,14 +231,15 @@ func headerProblem(name string) error {
 	return mustBe(name == "" || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~") == "", "%q is no name of a header; it looks like X-Tenant", name)
 }
 
-func (k *KeyConfig) problem() error {
+// Problem returns what is wrong with it.
+func (k *Key) Problem() error {
 	if k.JSON != "" && k.Header != "" || k.CE != "" && k.JSON+k.Header != "" {
 		return errors.New("set one of json, header and ce")
 	}
 	return settings.At("ce", mustBe(k.CE == "" || cloudevents.ValidName(k.CE), "%q is not a CloudEvents attribute: they consist of a-z and 0-9", k.CE))
 }
 
-func (a *AckConfig) problem() error {
+func (a *Ack) problem() error {
 	def, ok1 := event.ParseLevel(a.Default)
 	low, ok2 := event.ParseLevel(a.Min)
 	high, ok3 := event.ParseLevel(a.Max)
@@ -230,21 +249,21 @@ func (a *AckConfig) problem() error {
 	return mustBe(low <= def && def <= high, "default %s must lie between min %s and max %s", a.Default, a.Min, a.Max)
 }
 
-// parseStream reads the JSON (or YAML) definition of a stream strictly and fills in the defaults.
-func parseStream(doc []byte) (StreamConfig, error) {
+// ParseStream reads the JSON (or YAML) definition of a stream strictly and fills in the defaults.
+func ParseStream(doc []byte) (Stream, error) {
 	tree, err := settings.Parse(doc)
 	if err != nil {
-		return StreamConfig{}, err
+		return Stream{}, err
 	}
-	var s StreamConfig
+	var s Stream
 	failed := tree.Decode(&s)
 	zeros := s.zeros(tree)
-	s = s.withDefaults()
-	return s, errors.Join(failed, settings.Except(errors.Join(zeros, s.problem()), failed))
+	s = s.WithDefaults()
+	return s, errors.Join(failed, settings.Except(errors.Join(zeros, s.Problem()), failed))
 }
 
-// document is the definition as JSON, the inverse of parseStream.
-func (s *StreamConfig) document() []byte {
+// Document is the definition as JSON, the inverse of ParseStream.
+func (s *Stream) Document() []byte {
 	doc, err := json.Marshal(s)
 	if err != nil {
 		panic("BUG: gateway: marshal stream definition: " + err.Error())
@@ -252,8 +271,8 @@ func (s *StreamConfig) document() []byte {
 	return doc
 }
 
-// validName reports whether name can be a stream or plugin: [a-z0-9][a-z0-9_-]{0,62}.
-func validName(name string) bool {
+// ValidName reports whether name can be a stream or plugin: [a-z0-9][a-z0-9_-]{0,62}.
+func ValidName(name string) bool {
 	if name == "" || len(name) > 63 || name[0] == '_' || name[0] == '-' {
 		return false
 	}
