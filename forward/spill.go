@@ -12,15 +12,15 @@ type spilled struct {
 // some tells that there are such frames.
 func (s *spilled) some() bool { return s.first <= s.last && s.last > 0 }
 
-// spill takes frames out of memory that the spool has, when memory is short or others before them are out already; or all
-// that are not in flight. l.mu is held; the caller drops what is returned.
+// spill takes frames out of memory that the spool has, when memory is short, or when others before them are out already and the
+// backend takes nothing; or all that are not in flight. l.mu is held; the caller drops what is returned.
 func (l *lane) spill(all bool) []*frame {
-	from := l.spilled.gap
-	if !l.spilled.some() {
+	from, some := l.spilled.gap, l.spilled.some()
+	if !all && !l.f.pressed() && (!some || l.trouble.Load() == nil) {
+		return nil
+	}
+	if !some {
 		if from = l.inflight; !all {
-			if !l.f.pressed() {
-				return nil
-			}
 			for size := 0; from < l.sealed && size < l.f.cfg.MaxRun; from++ { // the next run stays
 				size += len(l.queue[from].payload.b)
 			}

@@ -87,6 +87,9 @@ func (g *Gateway) read(ctx context.Context, q admin.Query, visit func(*jetstream
 	if s.delivery.bus == nil {
 		return event.Problemf(event.NotReadable, "stream %s goes to %s, which cannot be read back from here", s.name, s.current.Load().config.Backend)
 	}
+	if err := s.delivery.bus.canRead(ctx); err != nil {
+		return err
+	}
 	query := jetstream.Query{Stream: q.Stream, Follow: q.Follow}
 	if n := len(s.partitioner.Table().Partitions()); int(q.Partition) >= n {
 		return event.Problemf(event.BadParameter, "stream %s has no partition %d, only 0 to %d", s.name, q.Partition, n-1)

@@ -65,6 +65,9 @@ func (s *stream) ends(ctx context.Context) ([]uint64, error) {
 	if s.delivery.bus == nil || !carriesMeta(s.current.Load().config.Codec) || s.current.Load().config.Codec == "none" {
 		return nil, nil
 	}
+	if err := s.delivery.bus.canRead(ctx); err != nil {
+		return nil, err
+	}
 	state, err := s.delivery.bus.reader.State(ctx, s.name)
 	return state.Ends, readProblem(err)
 }
