@@ -38,13 +38,8 @@ var natsBinary = sync.OnceValues(func() (string, error) {
 // newNATS makes a server that is not started yet.
 func newNATS(t *testing.T, settings string) *natsServer {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
 	dir := t.TempDir()
-	s := &natsServer{t: t, conf: filepath.Join(dir, "nats.conf"), addr: l.Addr().String()}
+	s := &natsServer{t: t, conf: filepath.Join(dir, "nats.conf"), addr: freePort(t)}
 	text := fmt.Sprintf("listen: %q\nserver_name: n1\njetstream {store_dir: %q, sync_interval: always}\n%s\n", s.addr, filepath.Join(dir, "data"), settings)
 	if err := os.WriteFile(s.conf, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
