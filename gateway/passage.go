@@ -111,8 +111,8 @@ func fates(failures []forward.Failure) (all []window.Fate) {
 // stored is unknown.
 func (p *passage) wait(ctx context.Context, level event.Level) error {
 	err := p.receipt.Wait(ctx, level)
-	for i := range p.twins {
-		if err == nil && p.twins[i].Of.Wait(ctx, level) != nil {
+	for i := range p.twins { // when the others are not delivered, too: they are durable only with these
+		if !isUnknown(err) && p.twins[i].Of.Wait(ctx, level) != nil {
 			err = &event.Problem{Code: event.AckTimeout, Stored: event.StoredUnknown,
 				Detail: "another request with some of these ids was not acknowledged in time; send the request again: events that have ids, with the same ones"}
 		}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -56,7 +57,13 @@ func (s *stream) carry(ctx context.Context, b *event.Batch, p *passage) (lost bo
 		b.Reach(event.Durable)
 	}
 	if err := p.wait(ctx, b.Ack); err != nil {
-		return unburied != nil, err
+		if !isDurable(err) {
+			return unburied != nil, err
+		}
+		if unburied != nil {
+			return true, unburied
+		}
+		return false, cmp.Or(p.conclude(b), err)
 	}
 	if unburied != nil {
 		return true, unburied
@@ -68,6 +75,12 @@ func (s *stream) carry(ctx context.Context, b *event.Batch, p *passage) (lost bo
 func isUnknown(err error) bool {
 	p, ok := errors.AsType[*event.Problem](err)
 	return ok && p.Stored == event.StoredUnknown
+}
+
+// isDurable tells that err leaves open only when the events are delivered.
+func isDurable(err error) bool {
+	p, ok := errors.AsType[*event.Problem](err)
+	return ok && p.Stored == event.StoredDurable
 }
 
 func strictRefusal() *event.Problem {

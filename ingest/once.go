@@ -188,12 +188,16 @@ func (c *core) again(r *request, p *plan, said window.Answer, err error) (a answ
 	if p.who.request == "" {
 		p.who.request = requestid.New(time.Now())
 	}
-	a = answer{status: said.Status, mediaType: said.MediaType, doc: append(r.room[:0], said.Doc...)}
+	a = answer{status: said.Status, mediaType: said.MediaType, doc: append(r.room[:0], said.Doc...), safe: said.Status == 503 && saidSafe(said.Doc)}
 	a.add("Headgate-Rejected", said.Rejected)
 	a.add("Idempotency-Replayed", "true")
 	a.finish(p.who)
 	return a
 }
+
+// saidSafe tells that a remembered document says that the events are durable. In a string of a client the quotes would be
+// escaped.
+func saidSafe(doc []byte) bool { return bytes.Contains(doc, []byte(`"stored":"durable"`)) }
 
 // remembered copies what is said again.
 func (a *answer) remembered() window.Answer {

@@ -36,7 +36,7 @@ type refusedDocument struct {
 func (c *core) outcome(r *request, p *plan, b *event.Batch, ended *event.Problem) answer {
 	counts, m := b.Counts(), p.counters
 	if ended != nil && ended.Code != event.StrictRejected {
-		return c.refused(&refusal{Problem: ended, Stream: p.counters.name}, p.who)
+		return c.brokenOff(r, p, b, ended)
 	}
 	m.errors(b.Errors, counts.Rejected)
 	if ended != nil {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -203,6 +205,30 @@ func TestSendDoesNotRepeatWhatIsDurable(t *testing.T) {
 	s := scripted(t, reply{status: 503, body: `{"status":503,"code":"ack_timeout","detail":"late","retryable":false,"stored":"durable"}`}, accepted(1))
 	r := command(t, "1\n2\n", "send", "--stream", "s", "--batch", "1", "--ack", "delivered", "-").
 		expect(t, 1, "1 events are stored but not delivered yet; do not send them again")
+	if got := summaryOf(t, r); got.Accepted != 2 || len(s.requests) != 2 {
+		t.Errorf("%+v, %d requests", got, len(s.requests))
+	}
+}
+
+// What was refused of a request whose others are durable is counted, saved, and tried again where it can be.
+func TestSendSavesWhatIsRefusedBesideWhatIsDurable(t *testing.T) {
+	s := scripted(t, reply{status: 503, body: `{"status":503,"code":"ack_timeout","detail":"late","retryable":false,"stored":"durable",` +
+		`"accepted":1,"filtered":0,"rejected":2,"duplicates":0,"deadlettered":0,` +
+		`"errors":[{"index":0,"code":"malformed_json","detail":"no"},{"index":2,"code":"key_rate","detail":"later","retryable":true}]}`}, accepted(1))
+	file := filepath.Join(t.TempDir(), "rejected")
+	r := command(t, "x\n2\n3\n", "send", "--stream", "s", "--ack", "delivered", "--rejected", file, "-").
+		expect(t, 1, "1 events are stored but not delivered yet", "1 of 3 events were rejected")
+	saved, err := os.ReadFile(file)
+	if got := summaryOf(t, r); got.Accepted != 2 || got.Rejected != 1 || len(s.requests) != 2 || string(saved) != "x\n" {
+		t.Errorf("%+v, %d requests, saved %q, %v", got, len(s.requests), saved, err)
+	}
+}
+
+// An answer that leaves open what is stored is no outcome, though it names what is refused.
+func TestSendTriesAgainWhatIsUnknownBesideWhatIsRefused(t *testing.T) {
+	s := scripted(t, reply{status: 503, body: `{"status":503,"code":"ack_timeout","detail":"late","retryable":true,"stored":"unknown",` +
+		`"rejected":1,"errors":[{"index":0,"code":"key_rate","detail":"later","retryable":true}]}`}, accepted(2))
+	r := commandAt(t.Context(), &fakeClock{}, "1\n2\n", "send", "--stream", "s", "-").expect(t, 0, "it is not known whether")
 	if got := summaryOf(t, r); got.Accepted != 2 || len(s.requests) != 2 {
 		t.Errorf("%+v, %d requests", got, len(s.requests))
 	}

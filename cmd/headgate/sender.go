@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/headgate-io/headgate/event"
 )
 
 // sender posts batches one after the other.
@@ -158,8 +160,11 @@ func (s *sender) tryOn(ctx context.Context, b *batch, t *tries) (answer, error) 
 		now := s.clock.now()
 		o := judge(err, now)
 		if o.durable {
-			s.undelivered += len(b.starts)
-			return answer{Accepted: len(b.starts)}, nil
+			if a.events() == 0 || b.lines != nil && a.events() != len(b.lines) { // whoever said it did not count
+				a = answer{Accepted: len(b.starts)}
+			}
+			s.undelivered += a.Accepted
+			return a, nil
 		}
 		if !o.retry {
 			return a, err
@@ -216,7 +221,9 @@ func (s *sender) post(ctx context.Context, b *batch, t *tries) (a answer, err er
 	header, err := s.to.do(ctx, c, &a)
 	if refused, ok := errors.AsType[*refusedError](err); ok {
 		header = refused.header
-		if json.Unmarshal(refused.body, &a) == nil && a.Rejected > 0 && (!refused.doc.Retryable || len(a.later()) > 0) {
+		some := refused.doc.Stored == event.StoredDurable || refused.doc.Stored == event.StoredUnknown // of the others it is said how far they came
+		counted := json.Unmarshal(refused.body, &a) == nil && a.Rejected > 0 && !some
+		if counted && (!refused.doc.Retryable || len(a.later()) > 0) {
 			err = nil
 		}
 	}

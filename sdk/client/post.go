@@ -100,6 +100,9 @@ func (b *Batch) answered(resp *http.Response, doc []byte, level session.Level) (
 	total := a.Accepted + a.Filtered + a.Rejected + a.Duplicates + a.DeadLettered
 	switch {
 	case ours && uint64(total) == b.Count:
+		if a.Stored == "durable" {
+			r.Level = session.Durable
+		}
 		return r, nil
 	case ours && a.Stored == "durable":
 		return Result{Accepted: int(b.Count), Level: session.Durable}, nil
