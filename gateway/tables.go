@@ -14,9 +14,15 @@ import (
 
 // storedTable is a stream's routing table in the control store: it changes by compare-and-swap alone.
 type storedTable struct {
-	docs     *control.Documents
+	docs     tableDocs
 	stream   string
 	revision uint64
+}
+
+// tableDocs are the documents of tables; *control.Documents are.
+type tableDocs interface {
+	Read(ctx context.Context, name string) (control.Document, error)
+	Write(ctx context.Context, name string, value []byte, revision uint64) (uint64, error)
 }
 
 // openTable reads the stream's routing table, or makes its first one.

@@ -58,7 +58,7 @@ const (
 // Backend writes one stream. It implements forward.Backend.
 type Backend struct {
 	cfg Config
-	nc  *nats.Conn
+	nc  Conn
 	js  js.JetStream
 	log *slog.Logger
 
@@ -86,13 +86,23 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config, log *slog.Logger) (*Ba
 	if err != nil {
 		return nil, fmt.Errorf("open stream %s: %w", cfg.Stream, err)
 	}
-	log = log.With("stream", cfg.Stream)
 	for k := range cfg.Streams {
 		if err := ensure(ctx, api, cfg, k); err != nil {
 			return nil, fmt.Errorf("open stream %s: %w", storeName(cfg.Stream, k), err)
 		}
 	}
-	return &Backend{cfg: cfg, nc: nc, js: api, log: log, lanes: make(map[int32]*lane)}, nil
+	return Over(nc, api, cfg, log), nil
+}
+
+// Conn is what a backend needs of a connection besides its JetStream.
+type Conn interface {
+	RequestWithContext(ctx context.Context, subject string, data []byte) (*nats.Msg, error)
+	MaxPayload() int64
+}
+
+// Over returns the backend of a stream that is there already, as a complete cfg says.
+func Over(nc Conn, api js.JetStream, cfg Config, log *slog.Logger) *Backend {
+	return &Backend{cfg: cfg, nc: nc, js: api, log: log.With("stream", cfg.Stream), lanes: make(map[int32]*lane)}
 }
 
 // Resume reads the last message of the lane from the stream's leader. See forward.Backend.

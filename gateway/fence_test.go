@@ -1,0 +1,63 @@
+package gateway
+
+import (
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/headgate-io/headgate/forward"
+)
+
+// Whatever gets lost, comes late or twice, and wherever the process crashes: nothing that was acknowledged is lost, nothing is
+// there twice, the order of each key and source is kept, and nothing waits for ever. FENCE=n runs so many worlds; FENCE_SEED=n
+// runs one, and prints what happened in it.
+func TestK09FenceUnderFaults(t *testing.T) {
+	presses := forward.NewPresses(2)
+	if seed, err := strconv.ParseUint(os.Getenv("FENCE_SEED"), 10, 64); err == nil {
+		w := runFence(t, seed, ablation(os.Getenv("FENCE_WITHOUT")), presses)
+		t.Log(w)
+		if len(w.complaints) > 0 {
+			t.Fail()
+		}
+		return
+	}
+	schedules, events, fences, failed := 500, 0, 0, 0
+	if n, err := strconv.Atoi(os.Getenv("FENCE")); err == nil {
+		schedules = n
+	}
+	for seed := range uint64(schedules) {
+		w := runFence(t, seed, nothing, presses)
+		events += len(w.fates)
+		fences += int(w.fenced.Load())
+		if len(w.complaints) > 0 {
+			if failed++; failed <= 3 {
+				t.Error(w)
+			}
+		}
+	}
+	t.Logf("%d schedules, %d failed: %d events, %d fences", schedules, failed, events, fences)
+}
+
+// A protocol without one of its parts must fail, or the test above could not.
+func TestK09FenceNeedsAllItsParts(t *testing.T) {
+	presses := forward.NewPresses(2)
+	const most = 150
+	for _, part := range []ablation{copied, minVersion, mark, parking, waiting, anotherEpoch, chainCheck} {
+		t.Run(string(part), func(t *testing.T) {
+			for seed := range uint64(most) {
+				w := runFence(t, seed, part, presses)
+				if len(w.complaints) == 0 {
+					continue
+				}
+				if part == copied {
+					t.Fatal(w)
+				}
+				t.Logf("seed %d: %s", seed, w.complaints[0])
+				return
+			}
+			if part != copied {
+				t.Errorf("nothing failed in %d schedules", most)
+			}
+		})
+	}
+}

@@ -1,0 +1,302 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/forward"
+	"github.com/headgate-io/headgate/forward/forwardtest"
+	"github.com/headgate-io/headgate/internal/memdisk"
+	"github.com/headgate-io/headgate/partitioner"
+)
+
+// A fenceWorld is one gateway's stream under faults, on a virtual clock: the production table, planner's steps, fence, lanes,
+// spool and JetStream chain, between producers, a disk, a control store and a server that are models. All that happens is
+// drawn from the seed, by the name of what happens and how often it has, so that it hardly depends on who runs first.
+type fenceWorld struct {
+	seed    uint64
+	without ablation
+	presses *forward.Presses
+	began   time.Time
+	calm    atomic.Bool  // faults have stopped
+	crashIn atomic.Int64 // steps until the process crashes
+	crashes int          // left
+	server  *fenceServer
+	store   *fenceStore
+	up      atomic.Pointer[fenceProcess]
+	late    sync.WaitGroup // what is on its way though nobody waits for it
+	fenced  atomic.Int64   // fences that ended
+
+	mu         sync.Mutex
+	drawn      map[string]uint64
+	trace      []string
+	fates      map[string]fate // by what the event is
+	complaints []string
+}
+
+// What a world is made of.
+const (
+	fencePartitions = 5
+	fenceKeys       = 3
+	fenceSources    = 4
+	faultTime       = 12 * time.Second // then nothing fails any more, and
+	quietTime       = 3 * time.Second  // later producers end
+	stuckTime       = 90 * time.Second // what takes longer from then on is stuck
+)
+
+var fenceSecret = partitioner.Secret{7}
+
+// fate is what the producer of an event knows of it.
+type fate struct {
+	state   string // waits, acked, rejected, unknown
+	level   event.Level
+	process *fenceProcess
+}
+
+// draw returns random numbers for one thing that happens.
+func (w *fenceWorld) draw(name string) *rand.Rand {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.drawn[name]++
+	h := fnv.New64a()
+	fmt.Fprint(h, name, w.drawn[name])
+	return rand.New(rand.NewPCG(w.seed, h.Sum64()))
+}
+
+func (w *fenceWorld) say(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.trace = append(w.trace, fmt.Sprintf("%7.3fs ", time.Since(w.began).Seconds())+fmt.Sprintf(format, args...))
+}
+
+func (w *fenceWorld) complain(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.complaints = append(w.complaints, fmt.Sprintf(format, args...))
+}
+
+// delay is how long something takes: mostly next to nothing.
+func (w *fenceWorld) delay(r *rand.Rand) time.Duration {
+	d := time.Duration(r.ExpFloat64() * float64(time.Millisecond))
+	if w.calm.Load() {
+		return d
+	}
+	switch r.IntN(40) {
+	case 0:
+		d += time.Duration(r.Int64N(int64(4 * time.Second)))
+	case 1, 2, 3:
+		d += time.Duration(r.Int64N(int64(300 * time.Millisecond)))
+	}
+	return d
+}
+
+// fenceProcess is one life of the gateway.
+type fenceProcess struct {
+	w       *fenceWorld
+	number  int
+	s       *stream
+	a       *adaptive
+	disk    *memdisk.Memory
+	left    *memdisk.Memory // what it left, once gone is closed
+	dying   atomic.Bool
+	ended   bool // left is set; the disk's lock guards it
+	dead    atomic.Bool
+	gone    chan struct{}
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	stopped error // of the forwarder
+}
+
+// step is a moment at which the process may crash.
+func (p *fenceProcess) step(what string) {
+	if !p.w.calm.Load() && p.w.crashIn.Add(-1) == 0 {
+		p.w.say("#%d CRASH at %s", p.number, what)
+		p.dying.Store(true)
+		_ = p.disk.Remove("anything") // the disk takes its picture
+	}
+}
+
+// onDisk is asked before each operation of the disk; it is the only one that may take its picture.
+func (p *fenceProcess) onDisk(int) error {
+	if p.ended {
+		return memdisk.ErrDisk
+	}
+	if !p.dying.Load() && (p.w.calm.Load() || p.w.crashIn.Add(-1) != 0) {
+		return nil
+	}
+	r := p.w.draw("crash")
+	if r.IntN(2) == 0 {
+		p.left = p.disk.Kill()
+	} else {
+		p.left = p.disk.PowerCut(r.IntN)
+	}
+	p.ended = true
+	p.dead.Store(true)
+	p.w.say("#%d is gone", p.number)
+	close(p.gone)
+	p.cancel()
+	return memdisk.ErrDisk
+}
+
+// rest waits, and reports false when the process has gone.
+func (p *fenceProcess) rest(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	case <-p.gone:
+	}
+	return !p.isGone()
+}
+
+func (p *fenceProcess) isGone() bool {
+	return p.dead.Load()
+}
+
+// runFence runs a world of a seed to its end.
+func runFence(t *testing.T, seed uint64, without ablation, presses *forward.Presses) *fenceWorld {
+	w := &fenceWorld{seed: seed, without: without, presses: presses, drawn: map[string]uint64{}, fates: map[string]fate{}}
+	synctest.Test(t, func(*testing.T) {
+		w.began = time.Now()
+		w.server, w.store = newFenceServer(w), newFenceStore(w)
+		w.run()
+	})
+	w.check()
+	return w
+}
+
+func (w *fenceWorld) run() {
+	r := w.draw("world")
+	w.crashes = r.IntN(4)
+	ctx, end := context.WithCancel(context.Background())
+	var producers, others sync.WaitGroup
+	others.Go(func() { w.live(ctx) })
+	if r.IntN(3) == 0 {
+		others.Go(func() { w.rival(ctx) })
+	}
+	for s := range fenceSources {
+		producers.Go(func() { w.produce(s) })
+	}
+	<-time.After(faultTime)
+	w.say("no faults from here on")
+	w.calm.Store(true)
+	<-time.After(quietTime)
+	done := make(chan struct{})
+	go func() { producers.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(stuckTime):
+		w.complain("producers wait for ever")
+	}
+	end()
+	others.Wait()
+	<-done
+	w.late.Wait()
+}
+
+// live runs process after process, until ctx ends; the last one ends well.
+func (w *fenceWorld) live(ctx context.Context) {
+	disk := memdisk.New()
+	for n := 1; ; n++ {
+		r := w.draw("life")
+		w.crashIn.Store(0)
+		if w.crashes > 0 {
+			w.crashes--
+			w.crashIn.Store(1 + r.Int64N(1<<(5+r.IntN(7))))
+		}
+		p := w.start(n, disk)
+		select {
+		case <-p.gone:
+			disk = p.left
+			p.running.Wait()
+			<-time.After(time.Duration(r.Int64N(int64(time.Second))))
+		case <-ctx.Done():
+			p.finish()
+			return
+		}
+	}
+}
+
+// finish has the process deliver all that it has.
+func (p *fenceProcess) finish() {
+	for range 100 {
+		if !p.s.partitioner.Table().UnderWay() && p.s.forwarder.Inherited() == 0 {
+			break
+		}
+		<-time.After(stuckTime / 100)
+	}
+	if t := p.s.partitioner.Table(); t.UnderWay() {
+		p.w.complain("%v is under way for ever", t)
+	}
+	p.s.forwarder.Close()
+	<-time.After(stuckTime)
+	for n, l := range p.s.forwarder.LaneLoads(nil) {
+		if l.Waiting+l.Inflight > 0 {
+			p.w.complain("lane %d is stuck with %d events: %s", n, l.Waiting+l.Inflight, l.Trouble)
+		}
+	}
+	p.cancel()
+	p.running.Wait()
+}
+
+// rival is a second controller: it begins changes and abandons what it finds, as the first one would, and has no lanes.
+func (w *fenceWorld) rival(ctx context.Context) {
+	for !w.calm.Load() && ctx.Err() == nil {
+		r := w.draw("rival")
+		<-time.After(time.Duration(r.Int64N(int64(3 * time.Second))))
+		doc, revision := w.store.read()
+		t, err := partitioner.ParseTable(fenceSecret, doc)
+		if err != nil {
+			w.complain("the store has %v", err)
+			return
+		}
+		if t.UnderWay() {
+			t, err = t.Abandon()
+		} else if plan, ok := fencePlan(r, t); ok {
+			t, err = t.Begin(plan)
+		} else {
+			continue
+		}
+		if err != nil {
+			w.complain("rival: %v", err)
+			return
+		}
+		<-time.After(w.delay(r))
+		next, _ := json.Marshal(t)
+		_, err = w.store.write(next, revision)
+		w.say("rival: %v: %v", t, err)
+	}
+}
+
+// String is what a stranger needs: the seed, what is wrong, and how it came to that.
+func (w *fenceWorld) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed %d", w.seed)
+	for n, c := range w.complaints {
+		if n == 10 {
+			fmt.Fprintf(&b, "\n  and %d more", len(w.complaints)-n)
+			break
+		}
+		fmt.Fprintf(&b, "\n  %s", c)
+	}
+	from := max(0, len(w.trace)-250)
+	fmt.Fprintf(&b, "\n%s", strings.Join(w.trace[from:], "\n"))
+	return b.String()
+}
+
+func (w *fenceWorld) logger() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+const fenceStream, fenceGateway = forwardtest.Stream, forwardtest.Gateway
