@@ -2,6 +2,7 @@ package forward
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/headgate-io/headgate/sdk/wire"
@@ -104,6 +105,14 @@ func (f *Forwarder) Follow(partition int32, after ...wire.Predecessor) {
 		l.cut()
 		wake(l.sealer)
 	}
+}
+
+// Unnamed returns the predecessors that a partition's lane was told to name and has had no frame for yet.
+func (f *Forwarder) Unnamed(partition int32) []wire.Predecessor {
+	l := f.lanes[partition]
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.after)
 }
 
 // LaneLoad is what the planner needs to know of a lane.

@@ -152,6 +152,9 @@ func (a *adaptive) put(ctx context.Context, t *partitioner.Table) {
 	if err != nil && !a.unsaved {
 		a.log.Warn("the routing table can't be stored: it is in force, and is stored later", "error", err)
 	}
+	if newer := overtaking(err, t.Version()-1); newer != nil && !newer.UnderWay() {
+		t, err = newer, nil
+	}
 	a.unsaved = err != nil
 	a.stream.partitioner.Swap(t)
 }
@@ -165,6 +168,9 @@ func (a *adaptive) begin(ctx context.Context, table *partitioner.Table, plan par
 	}
 	if err := a.stored.write(ctx, begun); err != nil {
 		a.log.Warn("the routing table can't be stored: nothing changes", "error", err)
+		if newer := overtaking(err, table.Version()); newer != nil {
+			a.takeOver(ctx, newer)
+		}
 		return
 	}
 	a.stream.partitioner.Swap(begun)
@@ -189,7 +195,13 @@ func (a *adaptive) fence(ctx context.Context, begun *partitioner.Table, changes 
 	if err != nil {
 		panic(fmt.Sprintf("BUG: gateway: what was begun can't be ended: %v", err))
 	}
-	if !a.insist(ctx, end) {
+	stored := a.insist(ctx, end)
+	if stored == nil {
+		return
+	}
+	if stored != end {
+		a.record(stored, changes, abandoned)
+		a.takeOver(ctx, stored)
 		return
 	}
 	if step == partitioner.Finish {
@@ -217,6 +229,7 @@ func (a *adaptive) seal(ctx context.Context, f *partitioner.Fence) {
 	leaves := f.Leaves()
 	results := make(chan sealed, len(leaves))
 	for _, p := range leaves {
+		f.Inherits(p, a.unnamed(p))
 		go func() {
 			last, err := a.stream.forwarder.Seal(ctx, p, f.Version())
 			results <- sealed{p, last, err}
@@ -234,12 +247,16 @@ func (a *adaptive) seal(ctx context.Context, f *partitioner.Fence) {
 // insistEvery is the pause between tries to store the end of what is under way.
 const insistEvery = 200 * time.Millisecond
 
-// insist stores a table, however long it takes; it reports false when ctx ended first.
-func (a *adaptive) insist(ctx context.Context, t *partitioner.Table) bool {
+// insist stores the table that ends what is under way, however long it takes, and returns the one that is stored then: another one
+// when somebody else has ended it. It returns nil when ctx ended first.
+func (a *adaptive) insist(ctx context.Context, end *partitioner.Table) *partitioner.Table {
 	for failures := 0; ; failures++ {
-		err := a.stored.write(ctx, t)
+		err := a.stored.write(ctx, end)
 		if err == nil {
-			return true
+			return end
+		}
+		if newer := overtaking(err, end.Version()-1); newer != nil {
+			return newer
 		}
 		if failures == 0 {
 			a.log.Error("the routing table can't be stored: what is between two partitions waits", "error", err)
@@ -247,7 +264,7 @@ func (a *adaptive) insist(ctx context.Context, t *partitioner.Table) bool {
 		select {
 		case <-time.After(insistEvery):
 		case <-ctx.Done():
-			return false
+			return nil
 		}
 	}
 }

@@ -38,7 +38,13 @@ func (p *fenceProcess) begin(t *partitioner.Table, plan partitioner.Plan) {
 		return
 	}
 	begun, err := t.Begin(plan)
-	if err != nil || p.a.stored.write(p.ctx, begun) != nil {
+	if err == nil {
+		err = p.a.stored.write(p.ctx, begun)
+	}
+	if err != nil {
+		if newer := overtaking(err, t.Version()); newer != nil {
+			p.takeOverCopy(newer)
+		}
 		return
 	}
 	p.s.partitioner.Swap(begun)
@@ -122,13 +128,27 @@ func (p *fenceProcess) fenceCopy(begun *partitioner.Table) {
 	if err != nil {
 		panic(err)
 	}
-	if !a.insist(p.ctx, end) {
+	stored := a.insist(p.ctx, end)
+	if stored == nil {
+		return
+	}
+	if stored != end {
+		p.takeOverCopy(stored)
 		return
 	}
 	if step == partitioner.Finish {
 		a.follow(f.Marks())
 	}
 	p.s.partitioner.Swap(end)
+}
+
+// takeOverCopy is adaptive.takeOver.
+func (p *fenceProcess) takeOverCopy(t *partitioner.Table) {
+	p.a.follow(t.Predecessors())
+	p.s.partitioner.Swap(t)
+	if t.UnderWay() {
+		p.fenceCopy(t)
+	}
 }
 
 // sameEpochs is a table that was abandoned, with the epochs that it had before.

@@ -50,7 +50,7 @@ func (w *fenceWorld) start(number int, disk *memdisk.Memory) *fenceProcess {
 	p.s = s
 	p.a = &adaptive{
 		stream: s, gateway: fenceGateway, log: w.logger(), names: keyNames{known: map[[2]uint64]partitioner.Named{}},
-		stored: &storedTable{docs: fenceDocs{p}, stream: fenceStream, revision: revision},
+		stored: &storedTable{docs: fenceDocs{p}, stream: fenceStream, secret: fenceSecret, revision: revision},
 	}
 	s.adaptive = p.a
 	p.a.follow(table.Predecessors())
@@ -213,4 +213,3 @@ func (f slowFile) Sync() error {
 
 // highestVersion is more than that of any table.
 const highestVersion = math.MaxUint64 >> 1
-

@@ -16,6 +16,7 @@ import (
 type storedTable struct {
 	docs     tableDocs
 	stream   string
+	secret   partitioner.Secret
 	revision uint64
 }
 
@@ -27,7 +28,7 @@ type tableDocs interface {
 
 // openTable reads the stream's routing table, or makes its first one.
 func (g *Gateway) openTable(ctx context.Context, name string, secret [16]byte, cfg *config.Stream) (*storedTable, *partitioner.Table, error) {
-	at := &storedTable{docs: g.store.Tables, stream: name}
+	at := &storedTable{docs: g.store.Tables, stream: name, secret: secret}
 	doc, err := at.docs.Read(ctx, name)
 	if errors.Is(err, control.ErrNotFound) {
 		table, err := firstTable(secret, cfg)
@@ -67,20 +68,30 @@ func firstTable(secret [16]byte, cfg *config.Stream) (*partitioner.Table, error)
 }
 
 // write stores a table in place of the one that was read or written last. After an error that leaves open whether it is
-// stored, what is stored says.
+// stored, what is stored says. That something else is stored is an *overtakenError: the next write is in place of that.
 func (s *storedTable) write(ctx context.Context, t *partitioner.Table) error {
 	doc, err := t.MarshalJSON()
 	if err != nil {
 		return err
 	}
 	revision, err := s.docs.Write(ctx, s.stream, doc, s.revision)
-	if err != nil {
-		found, unread := s.docs.Read(ctx, s.stream)
-		if unread != nil || !bytes.Equal(found.Value, doc) {
-			return fmt.Errorf("store routing table %d: %w", t.Version(), err)
-		}
-		revision = found.Revision
+	if err == nil {
+		s.revision = revision
+		return nil
 	}
-	s.revision = revision
-	return nil
+	err = fmt.Errorf("store routing table %d: %w", t.Version(), err)
+	found, unread := s.docs.Read(ctx, s.stream)
+	if unread != nil || found.Revision == s.revision {
+		return err
+	}
+	if bytes.Equal(found.Value, doc) {
+		s.revision = found.Revision
+		return nil
+	}
+	other, unparsed := partitioner.ParseTable(s.secret, found.Value)
+	if unparsed != nil {
+		return err
+	}
+	s.revision = found.Revision
+	return &overtakenError{other, err}
 }

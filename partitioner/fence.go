@@ -17,13 +17,14 @@ type Fence struct {
 	cross   []Crossing
 	until   time.Duration
 	marks   map[int32]uint64
+	before  map[int32][]Predecessor // by a partition that is left
 	failed  bool
 }
 
 // NewFence returns the fence of a table that has something under way, at the time now. A gateway that starts with such a
 // table, which another process has begun, does the same.
 func NewFence(gateway string, t *Table, now time.Duration) *Fence {
-	return &Fence{gateway: gateway, table: t, cross: t.Crossings(), until: now + FenceTime, marks: map[int32]uint64{}}
+	return &Fence{gateway: gateway, table: t, cross: t.Crossings(), until: now + FenceTime, marks: map[int32]uint64{}, before: map[int32][]Predecessor{}}
 }
 
 // Leaves returns the partitions whose lanes have to be sealed: their frames must not get anything more that was routed by
@@ -43,6 +44,10 @@ func (f *Fence) Until() time.Duration { return f.until }
 
 // Sealed notes that a partition's lane has confirmed all that it held; number is that of the last event, 0 for none.
 func (f *Fence) Sealed(partition int32, number uint64) { f.marks[partition] = number }
+
+// Inherits notes what comes before the events of a partition that is left and no frame of it says yet: the new owners have to
+// say it, since nothing of that partition may ever come that does. It is asked for before the lane is sealed.
+func (f *Fence) Inherits(partition int32, from []Predecessor) { f.before[partition] = from }
 
 // Failed notes that a lane will not be sealed.
 func (f *Fence) Failed() { f.failed = true }
@@ -76,10 +81,26 @@ func (f *Fence) Next(now time.Duration) Step {
 func (f *Fence) Marks() (all []Predecessor) {
 	for _, c := range f.cross {
 		if n := f.marks[c.From]; n > 0 {
-			all = append(all, Predecessor{From: c.From, To: c.To, Gateway: f.gateway, Number: n})
+			all = addMark(all, Predecessor{From: c.From, To: c.To, Gateway: f.gateway, Number: n})
+		}
+		for _, m := range f.before[c.From] {
+			if m.From != c.To {
+				all = addMark(all, Predecessor{From: m.From, To: c.To, Gateway: m.Gateway, Number: m.Number})
+			}
 		}
 	}
 	return all
+}
+
+// addMark adds a mark; of the same lanes the higher one counts.
+func addMark(all []Predecessor, m Predecessor) []Predecessor {
+	for i := range all {
+		if o := &all[i]; o.From == m.From && o.To == m.To && o.Gateway == m.Gateway {
+			o.Number = max(o.Number, m.Number)
+			return all
+		}
+	}
+	return append(all, m)
 }
 
 // End returns the table that a step which is not Wait leads to.
