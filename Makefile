@@ -8,7 +8,7 @@ LDFLAGS  = -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 GUEST    = examples/plugins/accesslog/accesslog.wasm
 FUZZTIME ?= 10s
 
-.PHONY: all build plugins demo run test test-race test-crash test-faults bench-delivery test-fairness test-isolation test-hostile test-python test-swap fuzz bench bench-quic bench-partitioner cross cases fmt clean bench-plugins
+.PHONY: all build plugins demo run test test-race test-crash test-fence test-faults bench-delivery test-fairness test-isolation test-hostile test-python test-swap fuzz bench bench-quic bench-partitioner cross cases fmt clean bench-plugins
 
 all: build plugins
 
@@ -35,6 +35,9 @@ test-race:        ## the same under the race detector (needs a C compiler)
 
 test-crash: all   ## kill -9 over and over under load; CRASHES=n rounds
 	HEADGATE_CRASHES=$(or $(CRASHES),50) go test -count=1 -run 'KillNine|ReplayIsKilled|KilledWhileItHalves' -timeout 30m -v ./cmd/headgate
+
+test-fence:       ## the fence protocol under faults drawn from SCHEDULES=n seeds; SEED=n runs one and prints what happened in it
+	FENCE=$(or $(SCHEDULES),10000) FENCE_SEED=$(SEED) go test -count=1 -run TestFence -timeout 60m -v ./gateway
 
 test-faults:      ## every fault of docs/faults.md, and the table of what was left; CYCLES=n crashes
 	rm -f bench/results/faults.jsonl

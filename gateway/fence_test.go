@@ -11,7 +11,7 @@ import (
 // Whatever gets lost, comes late or twice, and wherever the process crashes: nothing that was acknowledged is lost, nothing is
 // there twice, the order of each key and source is kept, and nothing waits for ever. FENCE=n runs so many worlds; FENCE_SEED=n
 // runs one, and prints what happened in it.
-func TestK09FenceUnderFaults(t *testing.T) {
+func TestFenceUnderFaults(t *testing.T) {
 	presses := forward.NewPresses(2)
 	if seed, err := strconv.ParseUint(os.Getenv("FENCE_SEED"), 10, 64); err == nil {
 		w := runFence(t, seed, ablation(os.Getenv("FENCE_WITHOUT")), presses)
@@ -39,9 +39,9 @@ func TestK09FenceUnderFaults(t *testing.T) {
 }
 
 // A protocol without one of its parts must fail, or the test above could not.
-func TestK09FenceNeedsAllItsParts(t *testing.T) {
+func TestFenceNeedsAllItsParts(t *testing.T) {
 	presses := forward.NewPresses(2)
-	const most = 150
+	const most = 60
 	for _, part := range []ablation{copied, minVersion, mark, parking, waiting, anotherEpoch, chainCheck} {
 		t.Run(string(part), func(t *testing.T) {
 			for seed := range uint64(most) {

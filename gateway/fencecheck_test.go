@@ -144,6 +144,7 @@ func (w *fenceWorld) checkTables() {
 		moving bool
 	}
 	was, gone, version := map[int32]state{}, map[int32]bool{}, uint64(0)
+	var before *partitioner.Table
 	for _, doc := range w.store.history {
 		t, err := partitioner.ParseTable(fenceSecret, doc)
 		if err != nil {
@@ -154,6 +155,14 @@ func (w *fenceWorld) checkTables() {
 			w.complain("table %d follows table %d", t.Version(), version)
 		}
 		version = t.Version()
+		if before != nil {
+			for _, c := range before.Pending() {
+				if at := before.Lookup(c.Hi, c.Lo, 0); at == t.Lookup(c.Hi, c.Lo, 0) {
+					w.complain("table %d: the key of %v goes on at %+v, where it was", version, c, at)
+				}
+			}
+		}
+		before = t
 		is := map[int32]state{}
 		for n := range int32(t.Slots()) {
 			is[n] = state{t.Slot(n), t.MovingTo(n) >= 0}

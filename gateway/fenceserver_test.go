@@ -15,6 +15,7 @@ import (
 	js "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/headgate-io/headgate/control"
+	"github.com/headgate-io/headgate/forward"
 	"github.com/headgate-io/headgate/partitioner"
 )
 
@@ -43,7 +44,7 @@ func (s *fenceServer) publish(m *nats.Msg) (uint64, error) {
 	}
 	s.log = append(s.log, m)
 	s.last[m.Subject] = uint64(len(s.log))
-	s.w.say("stored %d: %s %s-%s %s", len(s.log), m.Subject, m.Header.Get("Headgate-First"), m.Header.Get("Headgate-Last"), m.Header.Get("Headgate-Marker"))
+	s.w.say("stored %d: %s %s-%s %s", len(s.log), m.Subject, m.Header.Get(forward.HeaderFirst), m.Header.Get(forward.HeaderLast), m.Header.Get("Headgate-Marker"))
 	return uint64(len(s.log)), nil
 }
 
@@ -75,7 +76,12 @@ var errCut = errors.New("the process has gone")
 
 // travel carries a call to the server and its answer back; reach makes the call.
 func (c *fenceConn) travel(ctx context.Context, name string, reach func()) error {
-	w, r := c.p.w, c.p.w.draw(name)
+	w, r, arrive := c.p.w, c.p.w.draw(name), reach
+	reach = func() {
+		if w.external || !c.p.isGone() { // else the server has gone with it
+			arrive()
+		}
+	}
 	faults := 100
 	if w.calm.Load() {
 		faults = math100
@@ -88,6 +94,9 @@ func (c *fenceConn) travel(ctx context.Context, name string, reach func()) error
 		return nats.ErrTimeout
 	}
 	there, back, later := w.delay(r), w.delay(r), time.Duration(r.Int64N(int64(3*time.Second)))
+	if w.isDark() {
+		return silence()
+	}
 	switch n := r.IntN(faults); {
 	case n < 4:
 		w.say("#%d %s: lost", c.p.number, name)

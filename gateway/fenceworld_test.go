@@ -25,18 +25,20 @@ import (
 // spool and JetStream chain, between producers, a disk, a control store and a server that are models. All that happens is
 // drawn from the seed, by the name of what happens and how often it has, so that it hardly depends on who runs first.
 type fenceWorld struct {
-	seed    uint64
-	without ablation
-	presses *forward.Presses
-	began   time.Time
-	calm    atomic.Bool  // faults have stopped
-	crashIn atomic.Int64 // steps until the process crashes
-	crashes int          // left
-	server  *fenceServer
-	store   *fenceStore
-	up      atomic.Pointer[fenceProcess]
-	late    sync.WaitGroup // what is on its way though nobody waits for it
-	fenced  atomic.Int64   // fences that ended
+	seed     uint64
+	without  ablation
+	presses  *forward.Presses
+	began    time.Time
+	calm     atomic.Bool      // faults have stopped
+	crashIn  atomic.Int64     // steps until the process crashes
+	crashes  int              // left
+	external bool             // what a process has sent arrives although it has gone
+	dark     [2]time.Duration // the server and the store answer nothing from the one to the other
+	server   *fenceServer
+	store    *fenceStore
+	up       atomic.Pointer[fenceProcess]
+	late     sync.WaitGroup // what is on its way though nobody waits for it
+	fenced   atomic.Int64   // fences that ended
 
 	mu         sync.Mutex
 	drawn      map[string]uint64
@@ -50,8 +52,8 @@ const (
 	fencePartitions = 5
 	fenceKeys       = 3
 	fenceSources    = 4
-	faultTime       = 12 * time.Second // then nothing fails any more, and
-	quietTime       = 3 * time.Second  // later producers end
+	faultTime       = 10 * time.Second // then nothing fails any more, and
+	quietTime       = 2 * time.Second  // later producers end
 	stuckTime       = 90 * time.Second // what takes longer from then on is stuck
 )
 
@@ -99,6 +101,12 @@ func (w *fenceWorld) delay(r *rand.Rand) time.Duration {
 		d += time.Duration(r.Int64N(int64(300 * time.Millisecond)))
 	}
 	return d
+}
+
+// isDark tells that the server and the store answer nothing now.
+func (w *fenceWorld) isDark() bool {
+	now := time.Since(w.began)
+	return !w.calm.Load() && now >= w.dark[0] && now < w.dark[1]
 }
 
 // fenceProcess is one life of the gateway.
@@ -181,6 +189,10 @@ func runFence(t *testing.T, seed uint64, without ablation, presses *forward.Pres
 func (w *fenceWorld) run() {
 	r := w.draw("world")
 	w.crashes = r.IntN(4)
+	if r.IntN(2) == 0 {
+		w.dark[0] = time.Duration(r.Int64N(int64(faultTime)))
+		w.dark[1] = w.dark[0] + time.Duration(r.Int64N(int64(9*time.Second)))
+	}
 	ctx, end := context.WithCancel(context.Background())
 	var producers, others sync.WaitGroup
 	others.Go(func() { w.live(ctx) })
@@ -297,6 +309,21 @@ func (w *fenceWorld) String() string {
 	return b.String()
 }
 
-func (w *fenceWorld) logger() *slog.Logger { return slog.New(slog.DiscardHandler) }
+// logger puts what an operator would be alarmed by into the trace.
+func (w *fenceWorld) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(traceWriter{w}, &slog.HandlerOptions{Level: slog.LevelError, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+}
+
+type traceWriter struct{ w *fenceWorld }
+
+func (t traceWriter) Write(line []byte) (int, error) {
+	t.w.say("%s", strings.TrimSpace(string(line)))
+	return len(line), nil
+}
 
 const fenceStream, fenceGateway = forwardtest.Stream, forwardtest.Gateway

@@ -121,6 +121,18 @@ func TestFenceFinishesOrAbandons(t *testing.T) {
 	}
 }
 
+// A slot goes from 0 to 1 and on to 2 before 1 had anything of it: nothing in 1 says that 0 comes before, so 2 has to.
+func TestMarksAreHandedOn(t *testing.T) {
+	before := newTable(t, Equal(4))
+	slot := int32(slices.IndexFunc(before.slots, func(s slot) bool { return s.owner == 1 }))
+	f := NewFence("g", must(t)(before.Begin(Plan{Changes: []Change{{Kind: MoveSlot, Slot: slot, To: 2}}})), 0)
+	f.Inherits(1, []Predecessor{{From: 0, To: 1, Gateway: "g", Number: 7}, {From: 2, To: 1, Gateway: "g", Number: 8}, {From: 0, To: 1, Gateway: "g", Number: 5}})
+	f.Sealed(1, 0)
+	if got := f.Marks(); !slices.Equal(got, []Predecessor{{From: 0, To: 2, Gateway: "g", Number: 7}}) {
+		t.Errorf("marks %v", got)
+	}
+}
+
 func TestBeginRefusesTwoAtOnce(t *testing.T) {
 	_, begun, hi, _ := beginning(t)
 	if _, err := begun.Begin(Plan{Changes: []Change{{Kind: SplitKey, Hi: hi, Lo: 1, Partitions: []int32{1, 2}}}}); err == nil {
