@@ -75,9 +75,10 @@ func (s *sessions) handle(conn *quic.Conn) {
 		if err != nil {
 			break
 		}
-		v.streams.Go(func() { s.serve(v, str) })
+		v.streams.Go(func() { v.serve(str) })
 	}
 	v.streams.Wait()
+	v.idle.Stop()
 	rest := time.NewTimer(settled) // in which the client reads what was written, and closes
 	defer rest.Stop()
 	select {

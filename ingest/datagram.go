@@ -22,8 +22,10 @@ type visit struct {
 	conn    *quic.Conn
 	streams sync.WaitGroup // sessions
 
-	mu    sync.Mutex // guards known
+	mu    sync.Mutex // guards known and here
 	known map[uint64]*attachment
+	here  int         // sessions that are on a stream, or want to be
+	idle  *time.Timer // runs while there are none
 
 	queue chan []byte // datagrams that wait; nil before the first
 	plan  plan        // of the one that is taken now
@@ -50,8 +52,30 @@ func newDatagramCounters() *prometheus.CounterVec {
 		Help: "DATAGRAM frames of headgate/1 by what became of them."}, []string{"result"})
 }
 
+// visitIdle is how long a connection may have no session.
+const visitIdle = time.Minute
+
 func newVisit(s *sessions, conn *quic.Conn) *visit {
-	return &visit{of: s, conn: conn}
+	v := &visit{of: s, conn: conn}
+	v.idle = time.AfterFunc(visitIdle, func() { conn.CloseWithError(0, "there was no session for a minute") })
+	return v
+}
+
+// serve runs a session on a stream.
+func (v *visit) serve(str *quic.Stream) {
+	v.move(1)
+	defer v.move(-1)
+	v.of.serve(v, str)
+}
+
+func (v *visit) move(n int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.here += n; v.here == 0 {
+		v.idle.Reset(visitIdle)
+	} else {
+		v.idle.Stop()
+	}
 }
 
 // know takes events for a session from datagrams; forget does not any more.

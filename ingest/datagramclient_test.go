@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -8,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/quic-go/quic-go"
 
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/internal/lossy"
@@ -75,6 +78,36 @@ func TestDatagramsAreRefusedWhereAcceptedIsTooLittle(t *testing.T) {
 		}
 		if err := d.Send([]byte("1")); err == nil || err == sdk.ErrNoConnection {
 			t.Errorf("%v", err)
+		}
+	})
+}
+
+// A client that does nothing but keep its connection open does not keep it for long.
+func TestF56ConnectionsWithoutASessionAreClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := serveSessions(t, &fakeStream{})
+		defer g.end()
+		at := g.Endpoint(host(4))
+		tr := &quic.Transport{Conn: at}
+		conn, err := tr.Dial(t.Context(), g.at.LocalAddr(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{session.Protocol}}, &quic.Config{KeepAlivePeriod: 5 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &rawClient{t: t, conn: conn, end: func() { tr.Close(); at.Close() }}
+		defer c.close()
+		<-time.After(visitIdle / 2)
+		c.open()
+		c.welcome(hello("a"))
+		<-time.After(3 * visitIdle) // with a session it may be quiet
+		if conn.Context().Err() != nil {
+			t.Fatalf("closed with a session: %v", context.Cause(conn.Context()))
+		}
+		c.send(&session.Fin{})
+		c.until(is[*session.Fin])
+		<-time.After(visitIdle + time.Second)
+		synctest.Wait()
+		if e, ok := errors.AsType[*quic.ApplicationError](context.Cause(conn.Context())); !ok || e.ErrorCode != 0 {
+			t.Errorf("%v", context.Cause(conn.Context()))
 		}
 	})
 }

@@ -61,7 +61,7 @@ func until(t *testing.T, what string, ok func() bool) {
 }
 
 // A header that is too large is refused with an answer; HTTP/1.1 cannot say the fields for browsers then.
-func TestLargeHeadersOverHTTP3(t *testing.T) {
+func TestF59LargeHeadersOverHTTP3(t *testing.T) {
 	_, at := serveQUIC(t, Config{}, &fakeStream{})
 	for size, code := range map[int]any{readBuffer + 1: "headers_too_large", mostH3Header + 1: nil} {
 		a := ask(t, clientH3(t), "https://"+at, exchange{target: events, body: "1", fields: []string{ndjson, "X-A: " + strings.Repeat("a", size)}})
@@ -401,7 +401,7 @@ func TestJ01ShutdownOfHTTP3(t *testing.T) {
 }
 
 // A first flight is never taken as data: nothing can be sent before the handshake is over.
-func TestJ02EarlyDataIsNotUsed(t *testing.T) {
+func TestF50J02EarlyDataIsNotUsed(t *testing.T) {
 	_, at := serveQUIC(t, Config{}, &fakeStream{})
 	secure := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h3"}, ServerName: "localhost", ClientSessionCache: tls.NewLRUClientSessionCache(1)}
 	for range 2 { // the second time with a ticket

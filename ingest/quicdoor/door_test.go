@@ -175,7 +175,7 @@ func TestOtherProtocolsAreRefused(t *testing.T) {
 
 // While many handshakes are half open, who wants another has to show that its address is its own; those that stay half
 // open are forgotten.
-func TestJ07HalfOpenHandshakes(t *testing.T) {
+func TestF52J07HalfOpenHandshakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := open(t, Config{})
 		defer n.end()
@@ -220,7 +220,7 @@ func TestJ07HalfOpenHandshakes(t *testing.T) {
 }
 
 // A client may open so many streams, which cost nothing until something is sent on them; another one waits until one ends.
-func TestJ06StreamsOverTheLimitWait(t *testing.T) {
+func TestF53J06StreamsOverTheLimitWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := open(t, Config{})
 		defer n.end()
@@ -265,7 +265,7 @@ func TestJ06StreamsOverTheLimitWait(t *testing.T) {
 }
 
 // Windows of all connections grow only so far together; those that may not are slower, and served.
-func TestWindowsShareABudget(t *testing.T) {
+func TestF54WindowsShareABudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := open(t, Config{Windows: 1})
 		defer n.end()
