@@ -45,6 +45,9 @@ func (g *Gateway) openStream(ctx context.Context, name string, def *definition) 
 	if err != nil {
 		return nil, errors.Join(err, s.discard())
 	}
+	if s.spool != nil {
+		s.spool.RecallFrom(s.forwarder.Recall)
+	}
 	if meter != nil {
 		s.adaptive = g.newAdaptive(s, stored, meter)
 		s.adaptive.follow(table.Predecessors())

@@ -3,7 +3,7 @@ package spool
 import "errors"
 
 // Check has Run look soon whether the spool's files are all there: what was removed or cut off while it is in use can still
-// be read from the open file, and is written again. It does not wait.
+// be read from the open file, or is still in its owner's memory, is written again. It does not wait.
 func (s *Spool) Check() {
 	s.mu.Lock()
 	s.checking = true
@@ -29,9 +29,10 @@ func (w *writer) check() {
 	for _, i := range infos {
 		sizes[i.Name] = i.Size
 	}
+	emptied := w.emptied()
 	for _, seg := range segments {
 		size, there := sizes[seg.name]
-		if there && size >= seg.size || seg.unread || seg.gone {
+		if there && size >= seg.size && !emptied[seg] || seg.unread || seg.gone {
 			continue
 		}
 		w.rescue(seg, there)

@@ -53,6 +53,7 @@ type Spool struct {
 
 	mu       sync.Mutex // guards the rest
 	lanes    [maxPartitions]lane
+	recall   Recall
 	segments []*segment // oldest first; the last may be the one that is written
 	number   uint64     // of the newest segment there ever was
 	waited   int        // entries that somebody waits for

@@ -120,7 +120,7 @@ func (w *writer) copyGroup(refs []placed) error {
 	var f Frame
 	moved := make([]ref, len(refs)) // with a nil segment: damaged
 	for i, r := range refs {
-		_, err := readRecord(r.seg.file, r.off, r.seg.salt, &f)
+		err := w.readOrRecall(r, &f)
 		if errors.Is(err, errDamaged) {
 			continue
 		}
