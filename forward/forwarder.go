@@ -49,6 +49,8 @@ type Deps struct {
 	// *LostError when the backend has less of a lane than it had confirmed, to this process or up to a number; nil: nobody can ask it.
 	Again func(partition int32, after uint64, f *spool.Frame) (ok bool, err error)
 	Check func(ctx context.Context, partition int32, confirmed uint64) error
+	// Lost is called when events are found lost that were delivered, before any more is said of it; nil: nobody is told.
+	Lost func()
 	// Reserve returns a number from last on, up to which numbers may be given that no later process gives: so a lane can go
 	// on while the backend, which knows where it ended, is away. It needs a spool. nil: it waits for the backend.
 	Reserve func(partition int32, last uint64) (bound uint64, err error)
@@ -68,6 +70,7 @@ type Forwarder struct {
 	room       func() error
 	again      func(partition int32, after uint64, f *spool.Frame) (ok bool, err error)
 	check      func(ctx context.Context, partition int32, confirmed uint64) error
+	onLost     func()                                                       // nil for nobody
 	reserved   func(partition int32, last uint64) (bound uint64, err error) // nil: numbers are not reserved
 	codec      *compress.Codec
 	budget     *budget.Budget
@@ -105,7 +108,7 @@ func New(cfg Config, backend Backend, deps Deps) (*Forwarder, error) {
 	f := &Forwarder{
 		cfg: cfg, backend: backend, deadLetter: deps.DeadLetter, codec: codec, budget: deps.Budget, presses: deps.Presses,
 		log: deps.Log.With("stream", cfg.Stream), metrics: deps.Metrics, spool: deps.Spool, room: deps.Room, again: deps.Again, check: deps.Check,
-		reserved: deps.Reserve,
+		reserved: deps.Reserve, onLost: deps.Lost,
 	}
 	for p := range cfg.Partitions {
 		f.lanes = append(f.lanes, newLane(f, int32(p)))

@@ -44,10 +44,10 @@ func (l *lane) repair(ctx context.Context, after, last uint64) error {
 			return err
 		}
 		if len(run) == 0 {
-			all.miss(after, last)
+			l.miss(&all, after, last)
 			break
 		}
-		all.miss(after, run[0].first-1)
+		l.miss(&all, after, run[0].first-1)
 		if err := l.sendAgain(ctx, run, &all); err != nil {
 			return err
 		}
@@ -69,6 +69,14 @@ func (r *restored) miss(after, last uint64) {
 		r.lost += last - after
 	}
 	r.known = max(r.known, last)
+}
+
+// miss is that of all, and says so when the first of them is.
+func (l *lane) miss(all *restored, after, last uint64) {
+	before := all.lost
+	if all.miss(after, last); before == 0 && all.lost > 0 && l.f.onLost != nil {
+		l.f.onLost()
+	}
 }
 
 // lostRun reads the next frames again that are to be one run; none when there are no more.

@@ -24,6 +24,7 @@ import (
 	"github.com/headgate-io/headgate/internal/budget"
 	"github.com/headgate-io/headgate/internal/certs"
 	"github.com/headgate-io/headgate/internal/journal"
+	"github.com/headgate-io/headgate/internal/window"
 	"github.com/headgate-io/headgate/plugins"
 )
 
@@ -59,6 +60,7 @@ type Gateway struct {
 	host   *plugins.Host
 	ingest *ingest.Server
 	admin  *admin.Server
+	keys   *window.Keys     // the answers by idempotency key
 	keyLog *journal.Journal // of the answers by idempotency key
 	talks  *journal.Journal // of the sessions over QUIC; nil without
 	certs  *certs.Keeper    // nil: there is no listener with TLS

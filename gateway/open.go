@@ -43,6 +43,7 @@ func (g *Gateway) open(ctx context.Context) (err error) {
 			return fmt.Errorf("backend %s (%s): %w", b.name, b.where, err)
 		}
 	}
+	g.stores.events.Tell(g.loseDamaged)
 	return g.openStreams(ctx)
 }
 
@@ -63,6 +64,7 @@ func (g *Gateway) newParts() (err error) {
 		g.forget(context.Background(), digest)
 	}
 	keys := window.RecoverKeys(g.cfg.Idempotency.Keys, time.Duration(g.cfg.Idempotency.Window), time.Now())
+	g.keys = keys
 	g.keyLog = g.remember(keys, g.folder.windowFolder("keys"))
 	h := g.cfg.HTTP
 	quic, err := g.quic()

@@ -39,7 +39,7 @@ func (g *Gateway) openStream(ctx context.Context, name string, def *definition) 
 	if s.deadLetter != nil {
 		s.idLog = g.remember(s.ids, g.folder.windowFolder("ids", name))
 	}
-	if s.spool, err = g.openSpool(name, &s.delivery); err == nil {
+	if s.spool, err = g.openSpool(s); err == nil {
 		s.forwarder, err = g.newForwarder(s, &def.config, len(table.Partitions()))
 	}
 	if err != nil {
@@ -48,6 +48,7 @@ func (g *Gateway) openStream(ctx context.Context, name string, def *definition) 
 	if s.spool != nil {
 		s.spool.RecallFrom(s.forwarder.Recall)
 	}
+	g.loseBefore(s)
 	if meter != nil {
 		s.adaptive = g.newAdaptive(s, stored, meter)
 		s.adaptive.follow(table.Predecessors())
@@ -57,7 +58,7 @@ func (g *Gateway) openStream(ctx context.Context, name string, def *definition) 
 
 // newForwarder returns the forwarder of a stream whose delivery and spool are open.
 func (g *Gateway) newForwarder(s *stream, cfg *config.Stream, partitions int) (*forward.Forwarder, error) {
-	deps := forward.Deps{Budget: g.letters, Log: g.log, Metrics: g.forwardMetrics, Presses: g.presses}
+	deps := forward.Deps{Budget: g.letters, Log: g.log, Metrics: g.forwardMetrics, Presses: g.presses, Lost: g.loser(s, "the backend")}
 	if s.deadLetter != nil { // else it is a dead letter itself
 		deps.Budget, deps.DeadLetter = g.lanes.Share(g.lanes.Limit()/2), s.deadLetter
 	}

@@ -49,7 +49,8 @@ func (g *Gateway) openSpace() error {
 
 // openSpool opens a stream's spool. Dead letters have none: their backend is on the same disk, and what goes to them is in
 // the spool of their stream until it has arrived.
-func (g *Gateway) openSpool(name string, to *delivery) (*spool.Spool, error) {
+func (g *Gateway) openSpool(s *stream) (*spool.Spool, error) {
+	name, to := s.name, &s.delivery
 	if _, dead := deadLetterOf(name); dead {
 		return nil, nil
 	}
@@ -70,7 +71,7 @@ func (g *Gateway) openSpool(name string, to *delivery) (*spool.Spool, error) {
 	if to.bus != nil && to.bus.tail {
 		cfg.TailBytes, cfg.TailAge = int64(g.cfg.Spool.Tail.Bytes), time.Duration(g.cfg.Spool.Tail.Age)
 	}
-	return spool.New(cfg, spool.Deps{Files: files, Space: g.space, Log: g.log})
+	return spool.New(cfg, spool.Deps{Files: files, Space: g.space, Log: g.log, Lost: g.loser(s, "the spool")})
 }
 
 // room returns nil when the stream may take more, else an *event.Problem.

@@ -49,6 +49,9 @@ func (s *Spool) damaged(partition int32, r ref) {
 	s.release(r.seg)
 	s.log.Error("a frame in the spool is damaged: it is set aside in the quarantine and not delivered", "segment", r.seg.name,
 		"offset", r.off, "partition", partition, "first", r.first, "events", r.events, "error", err)
+	if s.lost != nil {
+		s.lost()
+	}
 	s.wake()
 }
 

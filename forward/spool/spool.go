@@ -31,6 +31,7 @@ type Deps struct {
 	Files Files  // needed
 	Space *Space // how much there may be; unbounded when nil
 	Log   *slog.Logger
+	Lost  func() // called when a frame is found damaged while the spool is in use; nil: nobody is told
 }
 
 const (
@@ -46,6 +47,7 @@ type Spool struct {
 	files   Files
 	space   *Space
 	log     *slog.Logger
+	lost    func() // nil for nobody
 	cursor  *cursor
 	numbers *numbers
 
@@ -143,7 +145,7 @@ func New(cfg Config, deps Deps) (*Spool, error) {
 	if deps.Space == nil {
 		deps.Space = NewSpace(0, 0, nil)
 	}
-	s := &Spool{cfg: cfg, files: deps.Files, space: deps.Space, log: deps.Log.With("stream", cfg.Stream), work: make(chan struct{}, 1)}
+	s := &Spool{cfg: cfg, files: deps.Files, space: deps.Space, log: deps.Log.With("stream", cfg.Stream), lost: deps.Lost, work: make(chan struct{}, 1)}
 	s.cfg.SegmentBytes = cmp.Or(cfg.SegmentBytes, deps.Space.segment())
 	if s.cfg.tails() && cfg.SegmentBytes == 0 { // it goes by whole segments
 		s.cfg.SegmentBytes = min(s.cfg.SegmentBytes, max(s.cfg.TailBytes/4, 1))

@@ -64,6 +64,7 @@ type Server struct {
 	ns atomic.Pointer[server.Server] // nil while the store is opened again
 
 	mu       sync.Mutex // guards what follows up to reopened
+	tell     func(Damage)
 	closed   bool
 	conns    []*nats.Conn // handed out by Connect
 	fault    string       // why nothing is stored, "" when all is well
@@ -120,6 +121,13 @@ func (s *Server) Damage() []Damage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.damage
+}
+
+// Tell has tell called with every damage that is found from now on.
+func (s *Server) Tell(tell func(Damage)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tell = tell
 }
 
 // EverDamaged is Damage with what was taken away.

@@ -233,10 +233,14 @@ func (s *Server) account(since time.Time) error {
 	all := append(reported, missing...)
 	s.mu.Lock()
 	s.damage = all
+	tell := s.tell
 	s.mu.Unlock()
 	for _, d := range all {
 		if d.Found.After(since) {
 			s.sayLost(d)
+			if tell != nil {
+				tell(d)
+			}
 		}
 	}
 	return nil

@@ -65,6 +65,9 @@ func (s *Set) Restore(record []byte, now time.Time) {
 		}
 	case kind == recordFreed && len(record) == 17:
 		s.drop(readID(record[1:]))
+	case kind == recordForgotten && len(record) == sinceSize:
+		sec, _ := placed(s.made, now, int64(binary.LittleEndian.Uint64(record[1:])))
+		s.clear(int64(sec))
 	}
 }
 

@@ -69,6 +69,9 @@ func (k *Keys) Restore(record []byte, now time.Time) {
 		}
 	case kind == recordAnswer && len(record) >= answerHeader:
 		k.restore(record[1:], now)
+	case kind == recordForgotten && len(record) == sinceSize:
+		sec, _ := placed(k.made, now, int64(binary.LittleEndian.Uint64(record[1:])))
+		k.clear(int64(sec))
 	}
 }
 
