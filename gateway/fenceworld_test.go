@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -145,14 +146,16 @@ func (p *fenceProcess) onDisk(int) error {
 		return nil
 	}
 	r := p.w.draw("crash")
+	how := "killed"
 	if r.IntN(2) == 0 {
 		p.left = p.disk.Kill()
 	} else {
-		p.left = p.disk.PowerCut(r.IntN)
+		how, p.left = "cut off its power", p.disk.PowerCut(r.IntN)
+		p.w.cut.Store(true)
 	}
 	p.ended = true
 	p.dead.Store(true)
-	p.w.say("#%d is gone", p.number)
+	p.w.say("#%d is %s", p.number, how)
 	close(p.gone)
 	p.cancel()
 	return memdisk.ErrDisk
@@ -189,6 +192,7 @@ func runFence(t *testing.T, seed uint64, without ablation, presses *forward.Pres
 func (w *fenceWorld) run() {
 	r := w.draw("world")
 	w.crashes = r.IntN(4)
+	w.external = r.IntN(2) == 0 && os.Getenv("FENCE_EXTERNAL") != ""
 	if r.IntN(2) == 0 {
 		w.dark[0] = time.Duration(r.Int64N(int64(faultTime)))
 		w.dark[1] = w.dark[0] + time.Duration(r.Int64N(int64(9*time.Second)))

@@ -67,7 +67,7 @@ func (b *Backend) settleNext(ctx context.Context, l *lane, run *forward.Run) (st
 	switch {
 	case err != nil:
 		return false, err
-	case l.adopt(&m):
+	case l.adopt(&m, run.TableVersion):
 		return b.settleNext(ctx, l, run)
 	case m.Marker:
 		return false, &SealedError{Subject: l.subject, TableVersion: m.TableVersion}

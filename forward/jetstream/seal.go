@@ -65,15 +65,16 @@ func (b *Backend) settleMarker(ctx context.Context, l *lane) error {
 		return err
 	case err != nil:
 		return fmt.Errorf("find out what %s holds: %w", l.subject, err)
-	case !l.adopt(&m):
+	case !l.adopt(&m, 0):
 		return b.stop(l, &ChainError{Subject: l.subject, After: l.seq, Found: m.Seq, Reason: "a second writer"})
 	}
 	return nil
 }
 
-// adopt goes on behind a marker that this process has sent; it reports false for any other message.
-func (l *lane) adopt(m *Message) bool {
-	if !m.Marker || m.TableVersion == 0 || m.TableVersion > l.sealing {
+// adopt goes on behind a marker that this process has sent, or an earlier one whose message came late: then what is sent now was
+// routed by a table as new as the marker's, inForce. It reports false for any other message.
+func (l *lane) adopt(m *Message, inForce uint64) bool {
+	if !m.Marker || m.TableVersion == 0 || m.TableVersion > max(l.sealing, inForce) {
 		return false
 	}
 	l.seq, l.sealed, l.unsure = m.Seq, m.TableVersion, false
