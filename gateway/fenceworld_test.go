@@ -33,6 +33,7 @@ type fenceWorld struct {
 	calm     atomic.Bool      // faults have stopped
 	crashIn  atomic.Int64     // steps until the process crashes
 	crashes  int              // left
+	cut      atomic.Bool      // one of them was a power cut
 	external bool             // what a process has sent arrives although it has gone
 	dark     [2]time.Duration // the server and the store answer nothing from the one to the other
 	server   *fenceServer
