@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/headgate-io/headgate/event"
-	"github.com/headgate-io/headgate/internal/race"
 	"github.com/headgate-io/headgate/internal/jsonscan"
+	"github.com/headgate-io/headgate/internal/race"
 )
 
 const (
