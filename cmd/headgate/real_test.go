@@ -62,21 +62,29 @@ type process struct {
 	http, admin string // base URLs
 }
 
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
+// logBuffer is a file that a process writes itself, so that what it logged before something else it did can be read as soon as
+// that is seen; through a pipe it would come later.
+type logBuffer struct{ path string }
 
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
+// open returns the file to be written, which is made or added to.
+func (l *logBuffer) open(t *testing.T) *os.File {
+	t.Helper()
+	if l.path == "" {
+		l.path = filepath.Join(t.TempDir(), "log")
+	}
+	f, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
 }
 
 func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+	text, err := os.ReadFile(l.path)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }
 
 // startGateway runs `headgate serve` on data and waits until it is ready.
@@ -98,7 +106,9 @@ func (p *process) start(cmd *exec.Cmd) {
 	t := p.t
 	t.Helper()
 	p.cmd = cmd
-	p.cmd.Stdout, p.cmd.Stderr = io.Discard, p.log
+	log := p.log.open(t)
+	defer log.Close()
+	p.cmd.Stdout, p.cmd.Stderr = nil, log
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
