@@ -143,6 +143,14 @@ func (g *Gateway) pluginNotes() string {
 					a.Suspended.Since.Format(time.RFC3339), a.Suspended.Reason, a.instead()))
 			}
 		}
+		if l.chain != nil && l.chain.Acquire() {
+			for _, ailing := range l.chain.Ailing() {
+				all = append(all, fmt.Sprintf("stream %s: %s", name, ailing))
+			}
+			if err := l.chain.Release(); err != nil {
+				g.log.Warn("free a chain of plugins", "stream", name, "error", err)
+			}
+		}
 		if l.idle != nil {
 			all = append(all, fmt.Sprintf("stream %s: what is tried does not run: %v", name, l.idle))
 		}

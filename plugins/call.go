@@ -24,10 +24,11 @@ const (
 	notWritten                // no result at all
 	skipped                   // it was not called, because too many of the caller's events made it trap
 	suspended                 // it was not called, because too many events of too many callers made it trap
+	unmade                    // it was not called, because no instance of it could be made
 )
 
 // failureNames are the words for kinds of failure in answers, logs and metrics; read only.
-var failureNames = [...]string{"TRAP", "FUEL", "DEADLINE", "STACK", "OOM", "EXIT", "BAD_RESULT", "NOT_WRITTEN", "SKIPPED", "SUSPENDED"}
+var failureNames = [...]string{"TRAP", "FUEL", "DEADLINE", "STACK", "OOM", "EXIT", "BAD_RESULT", "NOT_WRITTEN", "SKIPPED", "SUSPENDED", "INIT"}
 
 // String returns the word of failureNames.
 func (f failure) String() string { return failureNames[f] }

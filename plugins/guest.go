@@ -6,6 +6,7 @@ import (
 	crand "crypto/rand"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -78,7 +79,7 @@ func (s *surroundings) line(level slog.Level, text []byte) {
 // lastLine returns the line logged last, to be appended to an error, or nothing.
 func (s *surroundings) lastLine() string {
 	if line := s.last.Load(); line != nil {
-		return ": " + *line
+		return ": " + strings.ReplaceAll(*line, "\n", " ")
 	}
 	return ""
 }

@@ -30,12 +30,14 @@ type healthCount struct{ events, traps int }
 func (n healthCount) over(percent int) bool { return 100*n.traps > percent*n.events }
 
 // A version is suspended when more than a twentieth of the events of three callers each make it trap, or more than half of
-// all, over ten seconds. Half of all must hold without the worst caller, too, when there are others: nobody can have a
-// version suspended for the others by sending poison alone.
+// all, over ten seconds. The three must be a third of all callers, and the traps a hundredth of all events: else a few addresses
+// with little traffic would decide for all. Half of all must hold without the worst caller, too, when there are others.
 const (
 	healthSeconds   = 10
 	suspendCallers  = 3
 	suspendPercent  = 5
+	suspendPart     = 3 // one caller in so many
+	suspendFloor    = 1 // percent of all events
 	suspendAll      = 50
 	suspendTraps    = 10    // fewer say nothing
 	healthCallers   = 1_000 // in a second; all beyond are one
@@ -60,6 +62,11 @@ func (h *health) called(caller uint64, events int) {
 // trapped notes a trap, and after how many events of the same call that stand. It returns why the version is suspended now,
 // once, and else nothing.
 func (h *health) trapped(caller uint64, after int) (reason string) {
+	return h.failed(caller, healthCount{events: after + 1, traps: 1})
+}
+
+// failed is trapped for any number of events.
+func (h *health) failed(caller uint64, n healthCount) (reason string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
@@ -68,7 +75,7 @@ func (h *health) trapped(caller uint64, after int) (reason string) {
 		h.watching.Store(true)
 	}
 	h.last = now
-	h.count(now, caller, healthCount{events: after + 1, traps: 1})
+	h.count(now, caller, n)
 	if now.Sub(h.began) < healthSeconds*time.Second || h.suspended.Load() {
 		return ""
 	}
@@ -124,7 +131,8 @@ func unhealthy(callers map[uint64]healthCount) string {
 	if len(callers) > 1 {
 		others = healthCount{all.events - worst.events, all.traps - worst.traps}
 	}
-	if all.traps < suspendTraps || bad < suspendCallers && !(all.over(suspendAll) && others.over(suspendAll)) {
+	some := bad >= suspendCallers && bad*suspendPart >= len(callers) && all.over(suspendFloor)
+	if all.traps < suspendTraps || !some && !(all.over(suspendAll) && others.over(suspendAll)) {
 		return ""
 	}
 	return fmt.Sprintf("it trapped on %d of %d events in %d s; on more than %d %% of those of %d of %d callers",

@@ -41,6 +41,10 @@ func TestL10AVersionIsSuspendedWhenCallersTrapOverTenSeconds(t *testing.T) {
 	}{
 		{"nobody traps", []burden{{100, 0}, {100, 0}, {100, 0}}, false},
 		{"6 % of three callers", []burden{{100, 6}, {100, 6}, {100, 6}, {100, 0}}, true},
+		{"6 % of three callers in nine", []burden{{100, 6}, {100, 6}, {100, 6}, {100, 0}, {100, 0}, {100, 0}, {100, 0}, {100, 0}, {100, 0}}, true},
+		{"6 % of three callers in ten", []burden{{100, 6}, {100, 6}, {100, 6}, {100, 0}, {100, 0}, {100, 0}, {100, 0}, {100, 0}, {100, 0}, {100, 0}}, false},
+		{"half of three callers with 0.9 % of all events", []burden{{6, 3}, {6, 3}, {6, 3}, {982, 0}}, false},
+		{"half of three callers with 1.1 % of all events", []burden{{8, 4}, {8, 4}, {6, 3}, {978, 0}}, true},
 		{"5 % of three callers", []burden{{100, 5}, {100, 5}, {100, 5}}, false},
 		{"6 % of two callers", []burden{{100, 6}, {100, 6}, {100, 0}}, false},
 		{"all of one caller, beside others", []burden{{1000, 1000}, {10, 0}}, false},

@@ -2,7 +2,8 @@ package plugins
 
 import (
 	"context"
-	"strings"
+	"strconv"
+	"unicode/utf8"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -100,7 +101,23 @@ func hostCounter(g *guest, _ api.Memory, stack []uint64) {
 	}
 }
 
-// printable is text as it may stand in a log line.
+// printable is text as it may stand in a log line: no more than abi.MaxLogLine as it is written, where some bytes take two, and
+// with a replacement for all that would take more.
 func printable(text []byte) string {
-	return strings.ToValidUTF8(string(text[:min(len(text), abi.MaxLogLine)]), "\uFFFD")
+	line, written := make([]byte, 0, min(len(text), abi.MaxLogLine)), 0
+	for len(text) > 0 {
+		r, n := utf8.DecodeRune(text)
+		text = text[n:]
+		switch {
+		case r == '"' || r == '\\' || r == '\n' || r == '\t':
+			written++
+		case !strconv.IsPrint(r):
+			r = utf8.RuneError
+		}
+		if written += utf8.RuneLen(r); written > abi.MaxLogLine {
+			return string(line)
+		}
+		line = utf8.AppendRune(line, r)
+	}
+	return string(line)
 }

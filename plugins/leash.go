@@ -18,6 +18,8 @@ type leash struct {
 	spent  time.Duration // of limit
 	slices int           // of fuel
 	debt   int64         // slices that were used up beyond the last one, by something large like filling all memory
+	setUp  time.Duration // in all calls that set the guest up
+	ready  bool          // they are over
 	late   bool          // the call ended because the request had no more time
 }
 
@@ -33,6 +35,9 @@ const mostSlices = 1 << 20
 const initTime = 2 * time.Second
 
 func (l *leash) start() {
+	if !l.ready {
+		l.setUp += l.cost()
+	}
 	l.began = time.Now()
 	l.last, l.spent, l.slices, l.debt, l.late = 0, 0, 0, 0, false
 }
@@ -40,6 +45,12 @@ func (l *leash) start() {
 // cost is how long the guest has computed since the call began, without what the machine did meanwhile.
 func (l *leash) cost() time.Duration {
 	return l.spent + min(time.Since(l.began)-l.last, mostBetween)
+}
+
+// settled ends the time that counts for setting the guest up.
+func (l *leash) settled() {
+	l.setUp += l.cost()
+	l.ready = true
 }
 
 // halted is what ends a call of a guest that has used up what it may.

@@ -146,7 +146,7 @@ func (m *Module) start(ctx context.Context, l *meter.Layout, r *Report) bool {
 	}
 	defer in.close()
 	if m.Capabilities, err = in.capabilities(); err != nil {
-		return r.note("init", codeInit, err.Error()+s.lastLine())
+		return r.note("init", codeInit, firstLine(err).Error()+s.lastLine())
 	}
 	if unknown := m.Capabilities &^ abi.KnownCapabilities; unknown != 0 {
 		return r.note("exports", codeExport, fmt.Sprintf("%s returned unknown capability bits %#x", abi.ExportVersion, unknown))
@@ -176,7 +176,7 @@ func (m *Module) instantiate(ctx context.Context, s *surroundings) (in *instance
 	in = newInstance(mod, mem, g)
 	if err := in.layOut(); err != nil {
 		in.close()
-		return nil, err
+		return nil, firstLine(err)
 	}
 	return in, nil
 }

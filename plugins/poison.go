@@ -63,6 +63,13 @@ func (p *poison) trapped(caller uint64, took time.Duration) {
 	})
 }
 
+// charge notes more time that a trap of a caller's cost.
+func (p *poison) charge(caller uint64, took time.Duration) {
+	if p.limit.traps != 0 && took > 0 {
+		p.change(caller, func(a *account) { a.time += took })
+	}
+}
+
 // change changes a caller's account.
 func (p *poison) change(caller uint64, by func(a *account)) {
 	p.mu.Lock()

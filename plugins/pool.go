@@ -17,8 +17,11 @@ type pool struct {
 	refilling atomic.Bool
 	refills   sync.WaitGroup
 
+	making making
+
 	mu    sync.Mutex  // guards the rest
-	free  []*instance // nil stands for one that is to be made when it is needed
+	free  []*instance // all are there
+	empty int         // places for more, that are not there
 	queue queue       // who waits for one; empty while some are free
 }
 
@@ -33,6 +36,7 @@ func (p *pool) fill(ctx context.Context, spare bool) error {
 		if err != nil {
 			return err
 		}
+		p.making.cost.Store(int64(in.guest.setUp))
 		p.free = append(p.free, in)
 	}
 	if spare {
@@ -46,26 +50,62 @@ func (p *pool) fill(ctx context.Context, spare bool) error {
 	return nil
 }
 
-// take waits until it is the caller's turn to have an instance, until ctx ends.
+// take waits until it is the caller's turn to have an instance, until ctx ends. One that is there goes before one that is to be
+// made. The error is a *notMade when none is left and none can be made.
 func (p *pool) take(ctx context.Context, caller uint64) (*instance, error) {
 	in, err := p.wait(ctx, caller)
-	if in != nil || err != nil {
-		return in, err
-	}
-	if in, err = p.make(ctx); err != nil {
-		p.give(nil)
+	for in == nil && err == nil {
+		if in, err = p.spareOrBuilt(caller, false); err != nil {
+			in, err = p.exchange(ctx, caller, err)
+		}
 	}
 	return in, err
 }
 
+// wait returns an instance, or nil for a place where one is to be made.
 func (p *pool) wait(ctx context.Context, caller uint64) (*instance, error) {
 	p.mu.Lock()
-	if last := len(p.free) - 1; last >= 0 {
-		in := p.free[last] // the one used last: its memory is in the processor's caches
-		p.free = p.free[:last]
+	if in := p.idle(); in != nil {
 		p.mu.Unlock()
 		return in, nil
 	}
+	if p.empty > 0 {
+		p.empty--
+		p.mu.Unlock()
+		return nil, nil
+	}
+	return p.line(ctx, caller)
+}
+
+// exchange gives a place back for which no instance can be made, and waits for one that is in use; when there is none either,
+// it returns why.
+func (p *pool) exchange(ctx context.Context, caller uint64, why error) (*instance, error) {
+	p.mu.Lock()
+	if in := p.idle(); in != nil {
+		p.empty++
+		p.mu.Unlock()
+		return in, nil
+	}
+	if p.empty+1 == p.size {
+		p.mu.Unlock()
+		p.give(nil)
+		return nil, why
+	}
+	p.empty++
+	return p.line(ctx, caller)
+}
+
+// idle takes the instance that was used last, whose memory is in the processor's caches; nil when there is none. The caller
+// holds mu.
+func (p *pool) idle() (in *instance) {
+	if last := len(p.free) - 1; last >= 0 {
+		in, p.free = p.free[last], p.free[:last]
+	}
+	return in
+}
+
+// line waits in the queue for what another one gives back: nil is its place. The caller holds mu, and line lets it go.
+func (p *pool) line(ctx context.Context, caller uint64) (*instance, error) {
 	w := p.queue.join(caller)
 	p.mu.Unlock()
 	select {
@@ -90,6 +130,10 @@ func (p *pool) give(in *instance) {
 		w.got <- in
 		return
 	}
+	if in == nil {
+		p.empty++
+		return
+	}
 	p.free = append(p.free, in)
 }
 
@@ -105,15 +149,19 @@ func (p *pool) spend(caller uint64, in *instance) bool {
 }
 
 // replace closes an instance that trapped and returns a fresh one.
-func (p *pool) replace(in *instance) (*instance, error) {
+func (p *pool) replace(in *instance, caller uint64) (*instance, error) {
 	in.close()
-	defer p.refill()
-	select {
-	case in = <-p.spare:
-		return in, nil
-	default:
-		return p.make(context.Background())
+	return p.spareOrBuilt(caller, true)
+}
+
+// renew returns a fresh instance in place of one that has become large, or that one when none can be made.
+func (p *pool) renew(in *instance, caller uint64) (_ *instance, done bool) {
+	fresh, err := p.spareOrBuilt(caller, false)
+	if err != nil {
+		return in, false
 	}
+	in.close()
+	return fresh, true
 }
 
 // refill makes the next spare on the side; close waits for it.
@@ -123,7 +171,7 @@ func (p *pool) refill() {
 	}
 	p.refills.Go(func() {
 		defer p.refilling.Store(false)
-		if in, err := p.make(context.Background()); err == nil { // else the next replacement sees the error
+		if in, err := p.build(0, false); err == nil { // else the next replacement sees the error
 			p.spare <- in
 		}
 	})
@@ -133,9 +181,7 @@ func (p *pool) refill() {
 func (p *pool) close() {
 	p.refills.Wait()
 	for _, in := range p.free {
-		if in != nil {
-			in.close()
-		}
+		in.close()
 	}
 	p.free = nil
 	for len(p.spare) > 0 {

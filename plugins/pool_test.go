@@ -37,28 +37,6 @@ func TestNoInstanceBecomesFree(t *testing.T) {
 	}
 }
 
-// When no instance can be made in place of one that trapped, the request is refused, and the next one tries again.
-func TestReplacementFails(t *testing.T) {
-	h := hostOf(t, Config{Instances: 1})
-	c := chainOf(t, h, Step{Name: "scripted", Module: loadOf(t, h, scripted(false).bytes())})
-	pool := c.places[0].active.pool
-	make_ := pool.make
-	pool.make = func(context.Context) (*instance, error) { return nil, errors.New("no memory") }
-	for range 2 {
-		err := c.Process(context.Background(), batchOf("ka", "t", "kb"))
-		var p *event.Problem
-		if !errors.As(err, &p) || p.Code != event.Overloaded {
-			t.Errorf("error %v", err)
-		}
-	}
-	pool.make = make_
-	b := batchOf("kc")
-	process(t, c, b)
-	if got := outcomes(b); got != "accepted key=c\n" {
-		t.Errorf("got %s", got)
-	}
-}
-
 func TestSpareTakesOver(t *testing.T) {
 	m := scripted(false)
 	m.custom = "Go"

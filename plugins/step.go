@@ -59,6 +59,7 @@ func (h *Host) newStep(ctx context.Context, cfg Step, rules Rules) (*step, error
 	s.details[skipped] = fmt.Sprintf("plugin %s was not called for this event: SKIPPED, it failed on too many others of this caller; send it again later (version %s)",
 		cfg.Name, shortDigest(cfg.Module.Digest))
 	s.details[suspended] = fmt.Sprintf("plugin %s was not called for this event: SUSPENDED, it failed on too many events (version %s)", cfg.Name, shortDigest(cfg.Module.Digest))
+	s.details[unmade] = fmt.Sprintf("plugin %s was not called for this event: INIT, no instance of it can be made (version %s)", cfg.Name, shortDigest(cfg.Module.Digest))
 	s.health.suspended.Store(cfg.Suspended)
 	s.tripped = func(string) {}
 	if cfg.apart {
@@ -73,6 +74,11 @@ func (h *Host) newStep(ctx context.Context, cfg Step, rules Rules) (*step, error
 		s.outside.tell = func(level slog.Level, guest bool, text string) { h.journals.add(s.version(), level, guest, text) }
 	}
 	s.pool = newPool(instances, s.newInstance)
+	s.pool.making.allow, s.pool.making.failed = s.bill.poison.replace, s.sayUnmade
+	if cfg.Suspended { // nobody calls it, and perhaps it can't be made
+		s.pool.empty = instances
+		return s, nil
+	}
 	if err := s.pool.fill(ctx, spare); err != nil {
 		s.close()
 		s.outside.note(slog.LevelError, "does not start with this configuration: %v", err)
@@ -90,6 +96,7 @@ func (s *step) newInstance(ctx context.Context) (*instance, error) {
 		in.close()
 		return nil, err
 	}
+	in.guest.settled()
 	in.scanner = jsonscan.New(s.rules.MaxDepth, s.rules.Watch)
 	in.scanner.PassUTF8 = s.rules.PassUTF8
 	return in, nil
@@ -121,15 +128,25 @@ func (s *step) process(ctx context.Context, b *event.Batch) error {
 		s.skip(b, 0, suspended)
 		return nil
 	}
-	for from := 0; from < len(b.Events); {
+	for at := (stretch{}); at.from < len(b.Events); {
+		if s.bill.poison.over(b.Owner) { // and has none made for it
+			s.skip(b, at.from, skipped)
+			return nil
+		}
 		in, err := s.pool.take(ctx, b.Owner)
+		if cause, ok := errors.AsType[*notMade](err); ok {
+			s.giveUp(b, at.from, cause)
+			return nil
+		}
 		if err != nil {
 			return s.unavailable(err)
 		}
-		in, from, err = s.work(ctx, in, b, from)
+		in, err = s.work(ctx, in, b, &at)
 		if in != nil && in.leaking() {
-			s.bill.replacements.Add(1)
-			in, _ = s.pool.replace(in) // nil: whoever needs one next makes it, and is told why that fails
+			var done bool
+			if in, done = s.pool.renew(in, b.Owner); done {
+				s.bill.replacements.Add(1)
+			}
 		}
 		s.pool.give(in)
 		if err != nil {
@@ -139,66 +156,98 @@ func (s *step) process(ctx context.Context, b *event.Batch) error {
 	return nil
 }
 
-// work calls the guest until each kept event from b.Events[from] on had its turn, or somebody else's turn has come. After a
+// stretch is how far a batch has come.
+type stretch struct {
+	from  int    // the event to go on at
+	alone int    // events before this one come one a call, because a guest trapped and did not say where
+	flags uint32 // of the next call
+}
+
+// work calls the guest until each kept event from b.Events[at.from] on had its turn, or somebody else's turn has come. After a
 // trap the results before it stand, the event to blame goes by the policy, and another instance goes on behind it; or at it,
 // when earlier events may be to blame (see inherited). work returns the instance that is then in use, nil when there is none,
-// and where to go on. Once ctx has ended, the batch is given up at the next trap.
-func (s *step) work(ctx context.Context, in *instance, b *event.Batch, from int) (*instance, int, error) {
-	flags := uint32(0)
-	alone := 0 // events before this one come one a call, because a guest trapped and did not say where
+// and moves at. Once ctx has ended, the batch is given up at the next trap.
+func (s *step) work(ctx context.Context, in *instance, b *event.Batch, at *stretch) (*instance, error) {
 	for {
 		most := abi.MaxEvents
-		if from < alone {
+		if at.from < at.alone {
 			most = 1
 		}
-		next := in.pick(b, from, most)
+		next := in.pick(b, at.from, most)
 		if in.n == 0 {
-			return in, len(b.Events), nil
+			at.from = len(b.Events)
+			return in, nil
 		}
 		if unpaid := b.Unpaid(); unpaid != nil { // what one call makes is bounded
-			return in, from, unpaid
+			return in, unpaid
 		}
 		if s.bill.poison.over(b.Owner) {
-			s.skip(b, from, skipped)
-			return in, len(b.Events), nil
+			s.skip(b, at.from, skipped)
+			at.from = len(b.Events)
+			return in, nil
 		}
-		if (flags != 0 || s.aside()) && ctx.Err() != nil {
-			return in, from, s.unavailable(errors.New("it trapped until the deadline"))
+		if (at.flags != 0 || s.aside()) && ctx.Err() != nil {
+			return in, s.unavailable(errors.New("it trapped until the deadline"))
 		}
 		s.tether(ctx, in)
-		err := s.call(in, b, flags)
+		err := s.call(in, b, at.flags)
 		othersTurn := s.pool.spend(b.Owner, in)
 		if err == nil {
-			if from, flags = next, 0; othersTurn && from >= alone {
-				return in, from, nil
+			if at.from, at.flags = next, 0; othersTurn && at.from >= at.alone {
+				return in, nil
 			}
 			continue
 		}
 		if in.guest.late {
 			in.close()
-			return nil, from, s.unavailable(errors.New("the request has no more time for it"))
+			return nil, s.unavailable(errors.New("the request has no more time for it"))
 		}
-		if at, ok := s.inherited(in, b, err); ok {
-			from = at
-		} else {
-			if at, ok := s.blame(in, b, err); ok {
-				from = at + 1
-			} else {
-				alone = next
-			}
-			s.bill.poison.trapped(b.Owner, in.guest.cost())
-			if !s.bill.poison.replace(b.Owner) {
-				in.close() // the next batch makes one
-				s.skip(b, from, skipped)
-				return nil, len(b.Events), nil
-			}
+		if in = s.another(in, b, at, trapped{err, next}); in == nil {
+			return nil, nil
 		}
-		flags = abi.FlagReplay
-		if in, err = s.pool.replace(in); err != nil {
-			return nil, from, s.unavailable(err)
-		}
-		s.bill.replacements.Add(1)
 	}
+}
+
+// trapped is how a call ended, of the events before next.
+type trapped struct {
+	err  error
+	next int
+}
+
+// another returns an instance in place of one that trapped, nil when it can't or may not be made, and moves at behind the event
+// to blame. What making it takes is charged to the caller whose event it was, as far as it is known before it begins: so that
+// who has it made again and again with many requests at once is stopped by the first.
+func (s *step) another(in *instance, b *event.Batch, at *stretch, how trapped) *instance {
+	blamed, expected := false, time.Duration(s.pool.making.cost.Load())
+	if i, ok := s.inherited(in, b, how.err); ok {
+		at.from = i
+	} else {
+		blamed = true
+		if i, ok := s.blame(in, b, how.err); ok {
+			at.from = i + 1
+		} else {
+			at.alone = how.next
+		}
+		s.bill.poison.trapped(b.Owner, in.guest.cost()+expected)
+		if !s.bill.poison.replace(b.Owner) {
+			in.close() // the next batch makes one
+			s.skip(b, at.from, skipped)
+			at.from = len(b.Events)
+			return nil
+		}
+	}
+	at.flags = abi.FlagReplay
+	began := time.Now()
+	in, err := s.pool.replace(in, b.Owner)
+	took := time.Since(began)
+	if err == nil {
+		s.bill.replacements.Add(1)
+		took = in.guest.setUp
+	}
+	if blamed {
+		s.bill.poison.charge(b.Owner, took-expected)
+	}
+	return in
 }
 
 // tether gives the next calls of in their time.
@@ -289,9 +338,8 @@ func (s *step) blame(in *instance, b *event.Batch, err error) (at int, ok bool) 
 	return at, true
 }
 
-// skip fails all events that are still kept, from b.Events[from] on.
-func (s *step) skip(b *event.Batch, from int, why failure) {
-	n := 0
+// skip fails all events that are still kept, from b.Events[from] on, and returns how many.
+func (s *step) skip(b *event.Batch, from int, why failure) (n int) {
 	for i := from; i < len(b.Events); i++ {
 		if b.Events[i].Verdict == event.Keep {
 			s.fail(b, int32(i), why)
@@ -299,6 +347,7 @@ func (s *step) skip(b *event.Batch, from int, why failure) {
 		}
 	}
 	s.bill.count(tally{failed: n})
+	return n
 }
 
 // fail does with an event what the policy says.
