@@ -100,7 +100,7 @@ func (in *instance) table(stream string) (t shownTable) {
 // untilTable waits for a table that is as it should be.
 func (in *instance) untilTable(stream, what string, ok func(shownTable) bool) shownTable {
 	in.t.Helper()
-	for end := time.After(20 * time.Second); ; {
+	for end := time.After(time.Minute); ; {
 		t := in.table(stream)
 		if ok(t) {
 			return t

@@ -151,7 +151,7 @@ type client struct {
 }
 
 // patience bounds how long a test waits for what must come; it is no assertion about speed.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func (g *gate) dial() *client { g.t.Helper(); return g.dialAt(g.addr) }
 
