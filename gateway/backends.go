@@ -49,13 +49,13 @@ func (g *Gateway) openDelivery(ctx context.Context, name string, cfg *config.Str
 		return delivery{}, err
 	}
 	if b := g.bus(name, cfg.Backend); b != nil {
-		return b.open(ctx, name, g.folder.id, cfg.Partitions.Max, g.log)
+		return b.open(ctx, name, g.folder.Id, cfg.Partitions.Max, g.log)
 	}
 	return g.openWebhook(name, cfg.Backend, g.cfg.Backends[cfg.Backend].Webhook)
 }
 
 func (g *Gateway) openWebhook(name, backend string, cfg *config.Webhook) (delivery, error) {
-	numbers := g.folder.file(filepath.Join("webhook", backend, name+".numbers"))
+	numbers := g.folder.File(filepath.Join("webhook", backend, name+".numbers"))
 	if err := os.MkdirAll(filepath.Dir(numbers), 0o700); err != nil {
 		return delivery{}, fmt.Errorf("open backend: %w", err)
 	}

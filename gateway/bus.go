@@ -15,6 +15,7 @@ import (
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/forward/jetstream"
 	"github.com/headgate-io/headgate/gateway/config"
+	"github.com/headgate-io/headgate/gateway/datafolder"
 	"github.com/headgate-io/headgate/internal/natsd"
 	"github.com/headgate-io/headgate/internal/settings"
 )
@@ -66,7 +67,7 @@ func (b *bus) complete(cfg *config.JetStream, conns []*nats.Conn, log *slog.Logg
 }
 
 // dialBuses connects to the external servers, and fails when one cannot be reached that never was.
-func dialBuses(ctx context.Context, f *folder, cfg config.Config, log *slog.Logger) (all map[string]*bus, err error) {
+func dialBuses(ctx context.Context, f *datafolder.Folder, cfg config.Config, log *slog.Logger) (all map[string]*bus, err error) {
 	all = map[string]*bus{}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Backends)) {
 		c := cfg.Backends[name].JetStream
@@ -74,7 +75,7 @@ func dialBuses(ctx context.Context, f *folder, cfg config.Config, log *slog.Logg
 			continue
 		}
 		at := jetstream.Address{URL: c.URL, Creds: c.Creds}
-		before := f.reachedBefore(name, at.String())
+		before := f.ReachedBefore(name, at.String())
 		at.Known = before.MaxPayload > 0
 		conns, err := jetstream.Dial(ctx, at, log.With("backend", name), "forward", "read")
 		if err == nil {
@@ -89,7 +90,7 @@ func dialBuses(ctx context.Context, f *folder, cfg config.Config, log *slog.Logg
 		if !nc.IsConnected() {
 			continue
 		}
-		if err := f.keepReached(name, reached{URL: at.String(), MaxPayload: nc.MaxPayload()}); err != nil {
+		if err := f.KeepReached(name, datafolder.Reached{URL: at.String(), MaxPayload: nc.MaxPayload()}); err != nil {
 			closeBuses(all)
 			return nil, fmt.Errorf("backends.%s: remember that it was reached: %w", name, err)
 		}

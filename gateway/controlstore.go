@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/headgate-io/headgate/control"
+	"github.com/headgate-io/headgate/gateway/datafolder"
 	"github.com/headgate-io/headgate/internal/natsd"
 	"github.com/headgate-io/headgate/internal/wholefile"
 )
@@ -29,8 +30,8 @@ type controlStore struct {
 
 // openControl opens the store, with a copy of all changes in DIR/state. A store that does not open, or has less than
 // the copy, is set aside and made again from it.
-func openControl(ctx context.Context, f *folder, log *slog.Logger) (*controlStore, error) {
-	files, err := control.OpenFiles(f.file("state"), log)
+func openControl(ctx context.Context, f *datafolder.Folder, log *slog.Logger) (*controlStore, error) {
+	files, err := control.OpenFiles(f.File("state"), log)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +46,7 @@ func openControl(ctx context.Context, f *folder, log *slog.Logger) (*controlStor
 			return nil, err
 		}
 		if files.Empty() {
-			return nil, fmt.Errorf("%w; there is no copy in %s: put back one of the two folders from a backup", err, f.file("state"))
+			return nil, fmt.Errorf("%w; there is no copy in %s: put back one of the two folders from a backup", err, f.File("state"))
 		}
 		if c, err = rebuildControl(ctx, f, files, err, log); err != nil {
 			return nil, err
@@ -58,9 +59,9 @@ func openControl(ctx context.Context, f *folder, log *slog.Logger) (*controlStor
 	return c, nil
 }
 
-func startControl(ctx context.Context, f *folder, log *slog.Logger) (c *controlStore, err error) {
+func startControl(ctx context.Context, f *datafolder.Folder, log *slog.Logger) (c *controlStore, err error) {
 	c = &controlStore{}
-	c.server, err = natsd.Start(ctx, natsd.Config{Name: "control-" + f.id, Dir: f.file("control"), MaxStore: controlBytes, Free: f.free, Need: f.reserve / 2}, log)
+	c.server, err = natsd.Start(ctx, natsd.Config{Name: "control-" + f.Id, Dir: f.File("control"), MaxStore: controlBytes, Free: f.Free, Need: f.Reserve / 2}, log)
 	if err == nil {
 		c.conn, err = c.server.Connect("control")
 	}
@@ -75,15 +76,15 @@ func startControl(ctx context.Context, f *folder, log *slog.Logger) (c *controlS
 }
 
 // rebuildControl makes a new store from the copy. Nothing is touched unless the whole copy can be read.
-func rebuildControl(ctx context.Context, f *folder, files *control.Files, why error, log *slog.Logger) (*controlStore, error) {
+func rebuildControl(ctx context.Context, f *datafolder.Folder, files *control.Files, why error, log *slog.Logger) (*controlStore, error) {
 	if err := files.Whole(); err != nil {
 		return nil, fmt.Errorf("the control store is unusable (%w), and so is its copy: %w; put back %s and %s from a backup",
-			why, err, f.file("control"), f.file("state"))
+			why, err, f.File("control"), f.File("state"))
 	}
-	aside := f.file("control.damaged-" + time.Now().UTC().Format("20060102T150405.000"))
-	err := os.Rename(f.file("control"), aside)
+	aside := f.File("control.damaged-" + time.Now().UTC().Format("20060102T150405.000"))
+	err := os.Rename(f.File("control"), aside)
 	if err == nil {
-		err = wholefile.SyncFolder(f.path)
+		err = wholefile.SyncFolder(f.Path)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("set the damaged control store aside: %w", err)
@@ -96,8 +97,8 @@ func rebuildControl(ctx context.Context, f *folder, files *control.Files, why er
 		c.close()
 		return nil, err
 	}
-	c.note = fmt.Sprintf("rebuilt from %s, because %v; the old one is %s: delete it when nothing is missing", f.file("state"), why, aside)
-	log.Error("THE CONTROL STORE WAS LOST OR DAMAGED and has been rebuilt from its copy", "cause", why, "copy", f.file("state"), "set_aside", aside)
+	c.note = fmt.Sprintf("rebuilt from %s, because %v; the old one is %s: delete it when nothing is missing", f.File("state"), why, aside)
+	log.Error("THE CONTROL STORE WAS LOST OR DAMAGED and has been rebuilt from its copy", "cause", why, "copy", f.File("state"), "set_aside", aside)
 	return c, nil
 }
 

@@ -2,50 +2,13 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/forward"
 	"github.com/headgate-io/headgate/forward/jetstream"
-	"github.com/headgate-io/headgate/internal/wholefile"
 )
-
-// reached is what is kept of an external server that was reached: it may be away at a later start. One that never was is more
-// likely a mistake in the URL.
-type reached struct {
-	URL        string `json:"url"` // without passwords
-	MaxPayload int64  `json:"max_payload"`
-}
-
-func (f *folder) reachedFile(backend string) string {
-	return f.file(filepath.Join("backends", backend+".json"))
-}
-
-// reachedBefore returns what is known of a server, its zero value when that was never reached.
-func (f *folder) reachedBefore(backend, url string) (r reached) {
-	doc, err := os.ReadFile(f.reachedFile(backend))
-	if err != nil || json.Unmarshal(doc, &r) != nil || r.URL != url || r.MaxPayload <= 0 {
-		return reached{}
-	}
-	return r
-}
-
-func (f *folder) keepReached(backend string, r reached) error {
-	if f.reachedBefore(backend, r.URL) == r {
-		return nil
-	}
-	doc, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	path := f.reachedFile(backend)
-	return errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), wholefile.Write(path, append(doc, '\n')))
-}
 
 // distant is a stream's backend on a server that was away at the start. It is opened by the first call that finds the server
 // there; until then every call says that it is away.

@@ -19,6 +19,7 @@ import (
 	"github.com/headgate-io/headgate/forward"
 	"github.com/headgate-io/headgate/forward/spool"
 	"github.com/headgate-io/headgate/gateway/config"
+	"github.com/headgate-io/headgate/gateway/datafolder"
 	"github.com/headgate-io/headgate/ingest"
 	"github.com/headgate-io/headgate/internal/auth"
 	"github.com/headgate-io/headgate/internal/budget"
@@ -54,7 +55,7 @@ type Gateway struct {
 	tokens         *auth.Tokens // nil: everybody may do everything
 	rates          rateMetrics
 
-	folder *folder
+	folder *datafolder.Folder
 	stores *stores
 	store  *control.Store
 	host   *plugins.Host
@@ -139,7 +140,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	for _, server := range g.stores.servers() {
 		keepers.Go(func() { g.gone(server.Run(keeping), interrupt) })
 	}
-	keepers.Go(func() { g.folder.keepReserve(keeping, g.log) })
+	keepers.Go(func() { g.folder.KeepReserve(keeping, g.log) })
 	if g.certs != nil {
 		keepers.Go(func() { g.certs.Run(keeping) })
 	}
@@ -149,7 +150,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	stopTalks := runJournal(g.talks)
 	defer stopTalks()
 	keepers.Go(func() {
-		g.gone(g.folder.watch(keeping, g.spools), interrupt)
+		g.gone(g.folder.Watch(keeping, g.spools), interrupt)
 	})
 
 	g.accepting.Store(true)

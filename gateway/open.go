@@ -15,6 +15,7 @@ import (
 	"github.com/headgate-io/headgate/admin"
 	"github.com/headgate-io/headgate/forward"
 	"github.com/headgate-io/headgate/gateway/config"
+	"github.com/headgate-io/headgate/gateway/datafolder"
 	"github.com/headgate-io/headgate/ingest"
 	"github.com/headgate-io/headgate/internal/window"
 )
@@ -22,14 +23,14 @@ import (
 // open brings everything up to the point where requests can be taken.
 func (g *Gateway) open(ctx context.Context) (err error) {
 	g.delivery, g.giveUp = context.WithCancel(context.WithoutCancel(ctx))
-	if g.folder, err = openFolder(g.cfg.Data); err != nil {
+	if g.folder, err = datafolder.Open(g.cfg.Data); err != nil {
 		return err
 	}
 	if err := g.openSpace(); err != nil {
 		return err
 	}
 	if g.stores, err = openStores(ctx, g.folder, g.cfg, g.log); err != nil {
-		return g.folder.orFull(err)
+		return g.folder.OrFull(err)
 	}
 	g.store = g.stores.control.store
 	if err := g.newParts(); err != nil {
@@ -65,7 +66,7 @@ func (g *Gateway) newParts() (err error) {
 	}
 	keys := window.RecoverKeys(g.cfg.Idempotency.Keys, time.Duration(g.cfg.Idempotency.Window), time.Now())
 	g.keys = keys
-	g.keyLog = g.remember(keys, g.folder.windowFolder("keys"))
+	g.keyLog = g.remember(keys, g.folder.WindowFolder("keys"))
 	h := g.cfg.HTTP
 	quic, err := g.quic()
 	if err != nil {
@@ -82,7 +83,7 @@ func (g *Gateway) newParts() (err error) {
 		return err
 	}
 	if sessions := g.ingest.Sessions(); sessions != nil {
-		g.talks = g.remember(sessions, g.folder.windowFolder("sessions"))
+		g.talks = g.remember(sessions, g.folder.WindowFolder("sessions"))
 	}
 	g.admin, err = admin.New(admin.Config{Listen: g.cfg.Admin.Listen, Hosts: g.cfg.Admin.Hosts, Build: g.deps.Build},
 		admin.Deps{Health: g, Streams: g, Routing: g, Chains: g, Plugins: g, Logs: g, Trials: g, Events: g, Purger: g, Watcher: g, Letters: g, Metrics: g.metrics, Auth: g.stewards(), Log: g.log})
@@ -132,13 +133,13 @@ func (g *Gateway) openStreams(ctx context.Context) error {
 
 // announce tells the world, in run.json and the log, that and where we are ready.
 func (g *Gateway) announce() error {
-	doc := running{
+	doc := datafolder.Running{
 		PID: os.Getpid(), HTTP: text(g.addresses.http), HTTPS: text(g.addresses.https), Admin: text(g.addresses.admin), QUIC: text(g.addresses.quic), Version: g.deps.Build.Version,
 	}
-	if err := g.folder.announce(doc); err != nil {
+	if err := g.folder.Announce(doc); err != nil {
 		return fmt.Errorf("write run.json: %w", err)
 	}
-	g.log.Info("ready", "http", doc.HTTP, "https", doc.HTTPS, "quic", doc.QUIC, "admin", doc.Admin, "data", g.folder.path)
+	g.log.Info("ready", "http", doc.HTTP, "https", doc.HTTPS, "quic", doc.QUIC, "admin", doc.Admin, "data", g.folder.Path)
 	if g.deps.Out != nil {
 		url := "http://" + doc.HTTP
 		if doc.HTTP == "" {

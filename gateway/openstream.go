@@ -37,7 +37,7 @@ func (g *Gateway) openStream(ctx context.Context, name string, def *definition) 
 		return nil, err
 	}
 	if s.deadLetter != nil {
-		s.idLog = g.remember(s.ids, g.folder.windowFolder("ids", name))
+		s.idLog = g.remember(s.ids, g.folder.WindowFolder("ids", name))
 	}
 	if s.spool, err = g.openSpool(s); err == nil {
 		s.forwarder, err = g.newForwarder(s, &def.config, len(table.Partitions()))
@@ -71,7 +71,7 @@ func (g *Gateway) newForwarder(s *stream, cfg *config.Stream, partitions int) (*
 	}
 	frameBytes := int(cfg.Frame.Bytes)
 	return forward.New(forward.Config{
-		Stream: s.name, Gateway: g.folder.id, BackendName: cfg.Backend, Partitions: partitions, Codec: cfg.Codec,
+		Stream: s.name, Gateway: g.folder.Id, BackendName: cfg.Backend, Partitions: partitions, Codec: cfg.Codec,
 		LingerWaiting: time.Duration(cfg.Linger.Waiting), LingerIdle: time.Duration(cfg.Linger.Idle),
 		FrameBytes: frameBytes, FrameEvents: cfg.Frame.Events, MaxRun: min(frameBytes, s.delivery.maxRun),
 	}, s.delivery.Backend, deps)

@@ -9,6 +9,7 @@ import (
 	"github.com/headgate-io/headgate/admin"
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/forward/jetstream"
+	"github.com/headgate-io/headgate/gateway/arrange"
 	"github.com/headgate-io/headgate/sdk/consume"
 )
 
@@ -117,11 +118,11 @@ func (g *Gateway) read(ctx context.Context, q admin.Query, visit func(*jetstream
 		return readProblem(s.delivery.bus.reader.Read(ctx, query, func(m jetstream.Message) error { return wanted(&m) }))
 	}
 	query.Markers = true
-	a := newArranger(q.Now, wanted)
-	if err := s.delivery.bus.reader.Read(ctx, query, func(m jetstream.Message) error { return a.add(&m, time.Now()) }); err != nil {
+	a := arrange.New(q.Now, wanted)
+	if err := s.delivery.bus.reader.Read(ctx, query, func(m jetstream.Message) error { return a.Add(&m, time.Now()) }); err != nil {
 		return readProblem(err)
 	}
-	return a.rest()
+	return a.Rest()
 }
 
 // readable returns the stream to read; nil for a dead letter in which there is nothing yet. Who waits for the first

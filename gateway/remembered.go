@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -11,12 +10,6 @@ import (
 	"github.com/headgate-io/headgate/internal/journal"
 	"github.com/headgate-io/headgate/internal/window"
 )
-
-// windowFolder has what is remembered of repetitions: a folder for the ids of each stream, and one for the answers by
-// idempotency key.
-func (f *folder) windowFolder(names ...string) string {
-	return f.file(filepath.Join(append([]string{"window"}, names...)...))
-}
 
 // remembered is a window that survives restarts: a *window.Set or *window.Keys.
 type remembered interface {

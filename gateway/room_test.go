@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/admin"
+	"github.com/headgate-io/headgate/gateway/datafolder"
 	"github.com/headgate-io/headgate/plugins/meter"
 )
 
@@ -84,7 +85,7 @@ func TestL21DeletedPluginsLeaveNothing(t *testing.T) {
 	in := start(t, zero(t))
 	defer in.end()
 	dir := in.cfg.Data
-	before, err := folderBytes(filepath.Join(dir, "control"))
+	before, err := datafolder.BytesIn(filepath.Join(dir, "control"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +97,7 @@ func TestL21DeletedPluginsLeaveNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	full, err := folderBytes(filepath.Join(dir, "control"))
+	full, err := datafolder.BytesIn(filepath.Join(dir, "control"))
 	if err != nil || full-before < modules*size {
 		t.Fatalf("%d bytes, then %d: %v", before, full, err)
 	}
@@ -111,7 +112,7 @@ func TestL21DeletedPluginsLeaveNothing(t *testing.T) {
 	after := full
 	for after-before > block && time.Now().Before(deadline) {
 		<-time.After(50 * time.Millisecond)
-		if after, err = folderBytes(filepath.Join(dir, "control")); err != nil {
+		if after, err = datafolder.BytesIn(filepath.Join(dir, "control")); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/headgate-io/headgate/forward/spool"
+	"github.com/headgate-io/headgate/gateway/datafolder"
 )
 
 // EachSpool opens the spools of a data folder, one after the other, in the order of their streams' names.
@@ -36,11 +37,11 @@ func RepairSpools(data string, visit func(stream string, d spool.Damage)) error 
 	if _, err := os.Stat(filepath.Join(data, "spool")); err != nil {
 		return fmt.Errorf("%s is no data folder with a spool: %w", data, err)
 	}
-	folder, err := openFolder(data)
+	folder, err := datafolder.Open(data)
 	if err != nil {
 		return err
 	}
-	defer folder.close()
+	defer folder.Close()
 	return EachSpool(data, func(stream string, files spool.Files) error {
 		all, err := spool.Repair(files)
 		for _, d := range all {

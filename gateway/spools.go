@@ -3,10 +3,10 @@ package gateway
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/headgate-io/headgate/forward/spool"
+	"github.com/headgate-io/headgate/gateway/datafolder"
 	"github.com/headgate-io/headgate/internal/settings"
 )
 
@@ -16,33 +16,30 @@ const (
 	mostReserve = 1 << 30
 )
 
-// spoolFolder has a folder for each stream.
-func (f *folder) spoolFolder(stream string) string { return f.file(filepath.Join("spool", stream)) }
-
 // openSpace finds out how much the spools may hold.
 func (g *Gateway) openSpace() error {
-	path := g.folder.file("spool")
+	path := g.folder.File("spool")
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return fmt.Errorf("make the folder of the spool: %w", err)
 	}
 	limit := int64(g.cfg.Spool.MaxBytes)
 	if limit == 0 {
-		free, err := freeBytes(path)
+		free, err := datafolder.FreeBytes(path)
 		if err != nil {
 			return fmt.Errorf("read free space of %s: %w", path, err)
 		}
-		own, err := folderBytes(path)
+		own, err := datafolder.BytesIn(path)
 		if err != nil {
 			return err
 		}
 		limit = min(defaultSpool, max(leastDefault, (free+own)/2))
 	}
-	size, err := diskBytes(path)
+	size, err := datafolder.DiskBytes(path)
 	if err != nil {
 		return fmt.Errorf("read the size of the disk of %s: %w", path, err)
 	}
-	g.folder.reserve = min(mostReserve, limit/16, size/16)
-	g.space = spool.NewSpace(limit, g.folder.reserve, func() (int64, error) { return freeBytes(path) })
+	g.folder.Reserve = min(mostReserve, limit/16, size/16)
+	g.space = spool.NewSpace(limit, g.folder.Reserve, func() (int64, error) { return datafolder.FreeBytes(path) })
 	g.space.Count(func() int64 { return g.lanes.Held() + g.letters.Held() })
 	return nil
 }
@@ -54,17 +51,17 @@ func (g *Gateway) openSpool(s *stream) (*spool.Spool, error) {
 	if _, dead := deadLetterOf(name); dead {
 		return nil, nil
 	}
-	gone := g.folder.spoolGone(name)
-	files, err := spool.Folder(g.folder.spoolFolder(name))
+	gone := g.folder.SpoolGone(name)
+	files, err := spool.Folder(g.folder.SpoolFolder(name))
 	if err == nil {
-		err = g.folder.markSpool(name)
+		err = g.folder.MarkSpool(name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open spool: %w", err)
 	}
 	if gone {
 		g.log.Error("THE SPOOL OF A STREAM WAS REMOVED while no gateway ran: what was in it and not delivered is lost, how much it was nobody can tell",
-			"stream", name, "folder", g.folder.spoolFolder(name))
+			"stream", name, "folder", g.folder.SpoolFolder(name))
 		g.spoolsGone.Store(name, true)
 	}
 	cfg := spool.Config{Stream: name}
@@ -103,4 +100,14 @@ func (g *Gateway) spoolHealth() (fault, note string) {
 		}
 	}
 	return fault, note
+}
+
+// spools returns those that are open.
+func (g *Gateway) spools() (open []*spool.Spool) {
+	for _, s := range *g.streams.Load() {
+		if s.spool != nil {
+			open = append(open, s.spool)
+		}
+	}
+	return open
 }

@@ -101,6 +101,6 @@ func (g *Gateway) close() {
 		g.stores.close()
 	}
 	if g.folder != nil {
-		g.folder.close()
+		g.folder.Close()
 	}
 }

@@ -2,9 +2,7 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"math"
 	"path/filepath"
@@ -12,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/headgate-io/headgate/gateway/config"
+	"github.com/headgate-io/headgate/gateway/datafolder"
 	"github.com/headgate-io/headgate/internal/natsd"
 	"github.com/headgate-io/headgate/internal/settings"
 )
@@ -34,8 +33,8 @@ type stores struct {
 	buses   map[string]*bus // by backend, the embedded one among them
 }
 
-func openStores(ctx context.Context, f *folder, cfg config.Config, log *slog.Logger) (s *stores, err error) {
-	s = &stores{aside: f.file("jetstream.damaged")}
+func openStores(ctx context.Context, f *datafolder.Folder, cfg config.Config, log *slog.Logger) (s *stores, err error) {
+	s = &stores{aside: f.File("jetstream.damaged")}
 	defer func() {
 		if err != nil {
 			s.close()
@@ -51,7 +50,7 @@ func openStores(ctx context.Context, f *folder, cfg config.Config, log *slog.Log
 }
 
 // openLocal starts the embedded backend.
-func (s *stores) openLocal(ctx context.Context, f *folder, cfg config.Config, log *slog.Logger) error {
+func (s *stores) openLocal(ctx context.Context, f *datafolder.Folder, cfg config.Config, log *slog.Logger) error {
 	local := config.JetStream{Embedded: true}
 	if c := cfg.Backends[config.LocalBackend].JetStream; c != nil {
 		local = *c
@@ -64,8 +63,8 @@ func (s *stores) openLocal(ctx context.Context, f *folder, cfg config.Config, lo
 	// The keeper holds the limits of all streams together below max_bytes. The server's own bound would only stop it from
 	// lowering them, stream by stream, once max_bytes is less than before.
 	err = s.startEvents(ctx, f, natsd.Config{
-		Name: "headgate-" + f.id, Dir: f.file("jetstream"), MaxStore: math.MaxInt64 / 2, MaxPayload: config.MaxPayload,
-		Aside: s.aside, PutBack: true, Free: f.free, Need: f.reserve / 2,
+		Name: "headgate-" + f.Id, Dir: f.File("jetstream"), MaxStore: math.MaxInt64 / 2, MaxPayload: config.MaxPayload,
+		Aside: s.aside, PutBack: true, Free: f.Free, Need: f.Reserve / 2,
 	}, log)
 	if err != nil {
 		return err
@@ -79,42 +78,24 @@ func (s *stores) openLocal(ctx context.Context, f *folder, cfg config.Config, lo
 		conns = append(conns, nc)
 	}
 	s.buses[config.LocalBackend] = &bus{name: config.LocalBackend, where: "embedded", damage: s.events.EverDamaged()}
-	s.buses[config.LocalBackend].room, s.buses[config.LocalBackend].fault = f.room, s.events.Fault
+	s.buses[config.LocalBackend].room, s.buses[config.LocalBackend].fault = f.Room, s.events.Fault
 	return s.buses[config.LocalBackend].complete(&local, conns, log)
 }
 
 // eventBytes returns how much the embedded backend may hold: as configured, else 10 GiB or half of what is free or its own.
-func eventBytes(f *folder, local config.JetStream) (int64, error) {
+func eventBytes(f *datafolder.Folder, local config.JetStream) (int64, error) {
 	if local.MaxBytes > 0 {
 		return int64(local.MaxBytes), nil
 	}
-	free, err := freeBytes(f.path)
+	free, err := datafolder.FreeBytes(f.Path)
 	if err != nil {
-		return 0, fmt.Errorf("read free space of %s: %w", filepath.Clean(f.path), err)
+		return 0, fmt.Errorf("read free space of %s: %w", filepath.Clean(f.Path), err)
 	}
-	own, err := folderBytes(f.file("jetstream"))
+	own, err := datafolder.BytesIn(f.File("jetstream"))
 	if err != nil {
 		return 0, err
 	}
 	return min(defaultMaxBytes, max(leastDefault, (free+own)/2)), nil
-}
-
-// folderBytes adds up the files below a folder, which may be missing.
-func folderBytes(path string) (sum int64, err error) {
-	err = filepath.WalkDir(path, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		info, err := d.Info()
-		if err == nil {
-			sum += info.Size()
-		}
-		return err
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return sum, err
 }
 
 // servers returns the embedded servers.

@@ -16,7 +16,7 @@ func (g *Gateway) openCertificate() (err error) {
 	}
 	pair := certs.Pair{Cert: c.Cert, Key: c.Key}
 	if c.Cert == "" {
-		if pair, err = certs.Development(g.folder.path, time.Now()); err != nil {
+		if pair, err = certs.Development(g.folder.Path, time.Now()); err != nil {
 			return err
 		}
 	}

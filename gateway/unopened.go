@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/headgate-io/headgate/gateway/datafolder"
 	"github.com/headgate-io/headgate/internal/natsd"
 	"github.com/headgate-io/headgate/internal/wholefile"
 )
@@ -20,8 +21,8 @@ const stuckName = "jetstream.stuck"
 
 // startEvents starts the embedded backend. A store that does not open is set aside and made new: the spool takes no events into a
 // gateway that does not start, and has what can be put back.
-func (s *stores) startEvents(ctx context.Context, f *folder, cfg natsd.Config, log *slog.Logger) error {
-	stuck := f.file(stuckName)
+func (s *stores) startEvents(ctx context.Context, f *datafolder.Folder, cfg natsd.Config, log *slog.Logger) error {
+	stuck := f.File(stuckName)
 	_, err := os.Stat(stuck)
 	why := errors.New("it did not open in time at the last start")
 	if errors.Is(err, fs.ErrNotExist) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/headgate-io/headgate/gateway"
 	"github.com/headgate-io/headgate/gateway/config"
+	"github.com/headgate-io/headgate/gateway/datafolder"
 )
 
 // newServeCommand is the gateway itself.
@@ -75,7 +76,7 @@ func serve(ctx context.Context, src config.Sources) error {
 	context.AfterFunc(ctx, stop)
 	defer onHangup(g.Reload)()
 	err = g.Run(ctx)
-	if _, ok := errors.AsType[*gateway.LockedError](err); ok {
+	if _, ok := errors.AsType[*datafolder.LockedError](err); ok {
 		return usageError(err)
 	}
 	return err

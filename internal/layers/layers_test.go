@@ -66,10 +66,12 @@ var allowed = map[string][]string{
 	"forward/webhook":     append([]string{"forward", "internal/wholefile"}, shared...),
 	"forward/forwardtest": append([]string{"forward", "internal/compress", "sdk/consume", "sdk/wire"}, shared...),
 
-	"bench":    {"sdk/session"}, // its programs drive the binary from outside
-	"faults":   {},              // so do its tests
-	"examples": {"sdk"},
-	"gateway":  nil,
+	"bench":              {"sdk/session"}, // its programs drive the binary from outside
+	"faults":             {},              // so do its tests
+	"examples":           {"sdk"},
+	"gateway":            nil,
+	"gateway/arrange":    {"forward/jetstream", "internal/compress", "sdk/wire"},
+	"gateway/datafolder": {"forward/spool", "ingest/quicdoor", "internal/wholefile"},
 	"gateway/config": append([]string{"ingest", "ingest/cloudevents", "ingest/quicdoor", "plugins", "plugins/builtin", "partitioner", "forward/jetstream", "forward/webhook",
 		"internal/auth", "internal/certs", "internal/compress", "internal/jsonscan", "internal/rate", "internal/settings"}, shared...),
 	"cmd": nil,

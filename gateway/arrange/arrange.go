@@ -1,4 +1,5 @@
-package gateway
+// Package arrange brings runs that are read from several JetStream streams into the order in which their lanes follow each other.
+package arrange
 
 import (
 	"time"
@@ -10,7 +11,7 @@ import (
 
 // arranger brings the runs of a stream whose partitions lie in several JetStream streams into an order: a run comes when
 // those that its frames name as predecessors have come. In one JetStream stream they lie in that order.
-type arranger struct {
+type Arranger struct {
 	visit   func(*jetstream.Message) error
 	lenient bool // a lane of which nothing has come is taken for read: reading does not begin at the start
 	last    map[laneOf]uint64
@@ -37,12 +38,13 @@ const (
 	arrangeBytes = 64 << 20
 )
 
-func newArranger(lenient bool, visit func(*jetstream.Message) error) *arranger {
-	return &arranger{visit: visit, lenient: lenient, last: map[laneOf]uint64{}, queues: map[laneOf][]heldRun{}}
+// New makes one. A lenient one takes a lane of which nothing has come for read, since reading does not begin at the start.
+func New(lenient bool, visit func(*jetstream.Message) error) *Arranger {
+	return &Arranger{visit: visit, lenient: lenient, last: map[laneOf]uint64{}, queues: map[laneOf][]heldRun{}}
 }
 
-// add takes the next run of a lane, or a marker, which only says how far the lane is.
-func (a *arranger) add(m *jetstream.Message, now time.Time) error {
+// Add takes the next run of a lane, or a marker, which only says how far the lane is.
+func (a *Arranger) Add(m *jetstream.Message, now time.Time) error {
 	lane := laneOf{m.Partition, m.Gateway}
 	if m.Marker {
 		if len(a.queues[lane]) == 0 {
@@ -62,12 +64,12 @@ func (a *arranger) add(m *jetstream.Message, now time.Time) error {
 	return a.release(now)
 }
 
-func (a *arranger) pass(lane laneOf, m *jetstream.Message) error {
+func (a *Arranger) pass(lane laneOf, m *jetstream.Message) error {
 	a.last[lane] = max(a.last[lane], m.Last)
 	return a.visit(m)
 }
 
-func (a *arranger) missing(after []wire.Predecessor) bool {
+func (a *Arranger) missing(after []wire.Predecessor) bool {
 	for _, p := range after {
 		last, seen := a.last[laneOf{int32(p.Partition), p.Gateway}]
 		if last < p.Number && (seen || !a.lenient) {
@@ -78,7 +80,7 @@ func (a *arranger) missing(after []wire.Predecessor) bool {
 }
 
 // release passes on what waits for nothing any more, or has waited for too long.
-func (a *arranger) release(now time.Time) error {
+func (a *Arranger) release(now time.Time) error {
 	for again := a.waiting > 0; again; {
 		again = false
 		for lane, queue := range a.queues {
@@ -96,8 +98,8 @@ func (a *arranger) release(now time.Time) error {
 	return nil
 }
 
-// rest passes on what waits in vain.
-func (a *arranger) rest() error { return a.release(time.Now().Add(24 * time.Hour)) }
+// Rest passes on what waits in vain.
+func (a *Arranger) Rest() error { return a.release(time.Now().Add(24 * time.Hour)) }
 
 // predecessors are those of all frames of a run; a run that does not decode has none here, and is named by who shows it.
 func predecessors(m *jetstream.Message) (all []wire.Predecessor) {

@@ -1,4 +1,6 @@
-package gateway
+// Package datafolder is the folder of one gateway: its lock, its identity, which files are where in it, and the room on its disk.
+// What the stores keep there is theirs.
+package datafolder
 
 import (
 	"crypto/rand"
@@ -16,21 +18,21 @@ import (
 )
 
 // folder is the data folder of one gateway: locked while it runs, with an identity that is made once.
-type folder struct {
-	path string
-	id   string // 16 hex digits: the {gateway} of subjects and frames
+type Folder struct {
+	Path string
+	Id   string // 16 hex digits: the {gateway} of subjects and frames
 	lock *os.File
 
-	reserve int64 // bytes that the spool leaves free on the disk
+	Reserve int64 // bytes that the spool leaves free on the disk
 }
 
-// free returns how many bytes the disk has left.
-func (f *folder) free() (int64, error) { return freeBytes(f.path) }
+// Free returns how many bytes the disk has left.
+func (f *Folder) Free() (int64, error) { return FreeBytes(f.Path) }
 
-// room returns how many of these the embedded backend may take: the spool needs some when that is full.
-func (f *folder) room() (int64, error) {
-	free, err := f.free()
-	return free - 2*f.reserve, err
+// Room returns how many of these the embedded backend may take: the spool needs some when that is full.
+func (f *Folder) Room() (int64, error) {
+	free, err := f.Free()
+	return free - 2*f.Reserve, err
 }
 
 // LockedError says that another process uses the data folder.
@@ -44,8 +46,8 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("data folder %s is in use by process %s; stop it, or give another --data", e.Path, e.PID)
 }
 
-// openFolder makes the folder where needed, locks it and reads or makes its identity.
-func openFolder(path string) (*folder, error) {
+// Open makes the folder where needed, locks it and reads or makes its identity.
+func Open(path string) (*Folder, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("make data folder: %w; make it for the user that the gateway runs as, or give another --data", err)
 	}
@@ -58,7 +60,7 @@ func openFolder(path string) (*folder, error) {
 		lock.Close()
 		return nil, &LockedError{Path: path, PID: strings.TrimSpace(string(held))}
 	}
-	f := &folder{path: path, lock: lock}
+	f := &Folder{Path: path, lock: lock}
 	f.giveReserve()
 	if err := errors.Join(f.writePID(), f.identify()); err != nil {
 		lock.Close()
@@ -67,7 +69,7 @@ func openFolder(path string) (*folder, error) {
 	return f, nil
 }
 
-func (f *folder) writePID() error {
+func (f *Folder) writePID() error {
 	if err := f.lock.Truncate(0); err != nil {
 		return fmt.Errorf("write lock: %w", err)
 	}
@@ -80,18 +82,18 @@ func (f *folder) writePID() error {
 
 // identify reads the identity, or makes it in a folder without data. It is kept twice, since under another one the lanes
 // would begin anew: nothing that is stored would belong to them.
-func (f *folder) identify() error {
-	path, second := f.file("id"), f.file(filepath.Join("state", "id"))
+func (f *Folder) identify() error {
+	path, second := f.File("id"), f.File(filepath.Join("state", "id"))
 	id, err := readID(path)
 	kept, errKept := readID(second)
 	switch {
 	case err == nil && errKept == nil && id != kept:
 		return fmt.Errorf("%s says %s and %s says %s; put the one that the data was written under (it ends every subject, and tail -o json shows it as gateway) into both", path, id, second, kept)
 	case err == nil && errKept == nil:
-		f.id = id
+		f.Id = id
 		return nil
 	case err == nil: // the second is from before there was one, or lost
-		f.id = id
+		f.Id = id
 		return f.keepID(second)
 	case errKept == nil:
 		return fmt.Errorf("%w; the data was written under %s: `echo %[2]s > %s` goes on with it; a new gateway needs an empty folder", err, kept, path)
@@ -104,7 +106,7 @@ func (f *folder) identify() error {
 	if _, err := rand.Read(raw); err != nil {
 		return fmt.Errorf("make gateway id: %w", err)
 	}
-	f.id = hex.EncodeToString(raw)
+	f.Id = hex.EncodeToString(raw)
 	return errors.Join(f.keepID(path), f.keepID(second))
 }
 
@@ -132,10 +134,10 @@ func (e missingError) Error() string { return string(e) + " is missing" }
 // Is makes it an fs.ErrNotExist.
 func (e missingError) Is(target error) bool { return target == fs.ErrNotExist }
 
-func (f *folder) keepID(path string) error {
+func (f *Folder) keepID(path string) error {
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
 	if err == nil {
-		err = wholefile.Write(path, []byte(f.id+"\n"))
+		err = wholefile.Write(path, []byte(f.Id+"\n"))
 	}
 	if err != nil {
 		return fmt.Errorf("keep gateway id: %w", err)
@@ -144,9 +146,9 @@ func (f *folder) keepID(path string) error {
 }
 
 // inUse names what there is of a gateway's data, "" for nothing.
-func (f *folder) inUse() string {
+func (f *Folder) inUse() string {
 	for _, name := range []string{"jetstream", "control", "webhook", "state"} {
-		if entries, err := os.ReadDir(f.file(name)); err == nil && len(entries) > 0 {
+		if entries, err := os.ReadDir(f.File(name)); err == nil && len(entries) > 0 {
 			return name
 		}
 	}
@@ -154,7 +156,7 @@ func (f *folder) inUse() string {
 }
 
 // running is what DIR/run.json tells other programs while the gateway is ready.
-type running struct {
+type Running struct {
 	PID     int    `json:"pid"`
 	HTTP    string `json:"http"`
 	HTTPS   string `json:"https"`
@@ -163,18 +165,26 @@ type running struct {
 	Version string `json:"version"`
 }
 
-func (f *folder) announce(r running) error {
+// Announce writes DIR/run.json.
+func (f *Folder) Announce(r Running) error {
 	doc, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	return wholefile.Write(f.file("run.json"), append(doc, '\n'))
+	return wholefile.Write(f.File("run.json"), append(doc, '\n'))
 }
 
-func (f *folder) file(name string) string { return filepath.Join(f.path, name) }
+// File is the path of what has that name in the folder.
+func (f *Folder) File(name string) string { return filepath.Join(f.Path, name) }
 
-// close takes the announcement back and unlocks the folder.
-func (f *folder) close() {
-	os.Remove(f.file("run.json"))
+// Close takes the announcement back and unlocks the folder.
+func (f *Folder) Close() {
+	os.Remove(f.File("run.json"))
 	f.lock.Close()
+}
+
+// WindowFolder has what is remembered of repetitions: a folder for the ids of each stream, and one for the answers by
+// idempotency key.
+func (f *Folder) WindowFolder(names ...string) string {
+	return f.File(filepath.Join(append([]string{"window"}, names...)...))
 }

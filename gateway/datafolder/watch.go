@@ -1,4 +1,4 @@
-package gateway
+package datafolder
 
 import (
 	"context"
@@ -13,17 +13,17 @@ import (
 // files that nobody will find.
 const watchEvery = time.Second
 
-// watch returns an error when the data folder, or the control store in it, is removed or replaced; nil when ctx ends. The server
+// Watch returns an error when the data folder, or the control store in it, is removed or replaced; nil when ctx ends. The server
 // of the events watches over its store itself. The spools that are open make good themselves what is removed of them, and are
 // told to look.
-func (f *folder) watch(ctx context.Context, spools func() []*spool.Spool) error {
+func (f *Folder) Watch(ctx context.Context, spools func() []*spool.Spool) error {
 	known := map[string]os.FileInfo{}
 	for _, name := range []string{"lock", "control"} {
-		info, err := os.Stat(f.file(name))
+		info, err := os.Stat(f.File(name))
 		if err != nil {
 			return fmt.Errorf("watch the data folder: %w", err)
 		}
-		known[f.file(name)] = info
+		known[f.File(name)] = info
 	}
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -55,14 +55,4 @@ func still(path string, was os.FileInfo) (os.FileInfo, error) {
 			"put the data folder back and start the gateway again, and let producers send again what was acknowledged since", path)
 	}
 	return is, nil
-}
-
-// spools returns those that are open.
-func (g *Gateway) spools() (open []*spool.Spool) {
-	for _, s := range *g.streams.Load() {
-		if s.spool != nil {
-			open = append(open, s.spool)
-		}
-	}
-	return open
 }

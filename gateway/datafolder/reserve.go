@@ -1,4 +1,4 @@
-package gateway
+package datafolder
 
 import (
 	"context"
@@ -27,14 +27,14 @@ const (
 
 // giveReserve makes some room when the disk is full: of the file a part alone, since somebody else may take what is given before
 // the next start, which must have some too. When nothing is left of it, what the stores make again goes.
-func (f *folder) giveReserve() {
+func (f *Folder) giveReserve() {
 	want, errSize := f.reserveBytes()
-	free, errFree := f.free()
+	free, errFree := f.Free()
 	part := want / reserveParts
 	if errors.Join(errSize, errFree) != nil || free >= part {
 		return
 	}
-	path := f.file(reserveName)
+	path := f.File(reserveName)
 	if info, err := os.Stat(path); err == nil && info.Size() > 0 {
 		if left := info.Size() - part; left <= 0 || os.Truncate(path, left) != nil {
 			os.Remove(path) // then the start says what is missing
@@ -42,38 +42,38 @@ func (f *folder) giveReserve() {
 		return
 	}
 	for _, pattern := range []string{"plugin-cache/*", "*/jetstream/*/streams/*/msgs/index.db"} {
-		paths, _ := filepath.Glob(filepath.Join(f.path, pattern)) // a strange path of the folder costs this room
+		paths, _ := filepath.Glob(filepath.Join(f.Path, pattern)) // a strange path of the folder costs this room
 		for _, path := range paths {
 			os.Remove(path)
 		}
 	}
 }
 
-// orFull adds to an error of the start what to do about a full disk, if it is full.
-func (f *folder) orFull(err error) error {
+// OrFull adds to an error of the start what to do about a full disk, if it is full.
+func (f *Folder) OrFull(err error) error {
 	want, errSize := f.reserveBytes()
-	free, errFree := f.free()
+	free, errFree := f.Free()
 	if err == nil || errors.Join(errSize, errFree) != nil || free >= want/reserveParts {
 		return err
 	}
 	return fmt.Errorf("%w; the disk of %s is full: %d KiB are left, and %d KiB are needed to start. Make room, then start again; nothing is lost",
-		err, f.path, free>>10, want/reserveParts>>10)
+		err, f.Path, free>>10, want/reserveParts>>10)
 }
 
-func (f *folder) reserveBytes() (int64, error) {
-	size, err := diskBytes(f.path)
+func (f *Folder) reserveBytes() (int64, error) {
+	size, err := DiskBytes(f.Path)
 	return min(mostKept, size/32), err
 }
 
-// keepReserve makes the file, and makes it whole again, until ctx ends.
-func (f *folder) keepReserve(ctx context.Context, log *slog.Logger) {
+// KeepReserve makes the file, and makes it whole again, until ctx ends.
+func (f *Folder) KeepReserve(ctx context.Context, log *slog.Logger) {
 	tick := time.NewTicker(keepEvery)
 	defer tick.Stop()
 	warned := false
 	for {
 		err := f.growReserve()
 		if err != nil && !warned {
-			log.Warn("no room is kept for a start on a full disk; it is tried further on", "file", f.file(reserveName), "error", err)
+			log.Warn("no room is kept for a start on a full disk; it is tried further on", "file", f.File(reserveName), "error", err)
 		}
 		warned = err != nil
 		select {
@@ -85,19 +85,19 @@ func (f *folder) keepReserve(ctx context.Context, log *slog.Logger) {
 }
 
 // growReserve adds to the file what it lacks, half of what is free at most: the rest may be needed at once.
-func (f *folder) growReserve() error {
+func (f *Folder) growReserve() error {
 	want, err := f.reserveBytes()
 	if err != nil {
 		return err
 	}
-	info, err := os.Stat(f.file(reserveName))
+	info, err := os.Stat(f.File(reserveName))
 	have := int64(0)
 	if err == nil {
 		have = info.Size()
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	free, err := f.free()
+	free, err := f.Free()
 	if err != nil || have >= want {
 		return err
 	}
@@ -105,7 +105,7 @@ func (f *folder) growReserve() error {
 	if more < 4096 {
 		return syscall.ENOSPC
 	}
-	file, err := os.OpenFile(f.file(reserveName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	file, err := os.OpenFile(f.File(reserveName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}

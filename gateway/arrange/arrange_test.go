@@ -1,4 +1,4 @@
-package gateway
+package arrange
 
 import (
 	"slices"
@@ -31,17 +31,17 @@ func TestRunsOfSeveralStreamsAreArranged(t *testing.T) {
 	}
 	var got []int32
 	now := time.Unix(0, 0)
-	begin := func(lenient bool) *arranger {
+	begin := func(lenient bool) *Arranger {
 		got = nil
-		return newArranger(lenient, func(m *jetstream.Message) error {
+		return New(lenient, func(m *jetstream.Message) error {
 			got = append(got, 10*m.Partition+int32(m.First))
 			return nil
 		})
 	}
-	add := func(a *arranger, all ...*jetstream.Message) {
+	add := func(a *Arranger, all ...*jetstream.Message) {
 		t.Helper()
 		for _, m := range all {
-			if err := a.add(m, now); err != nil {
+			if err := a.Add(m, now); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -63,7 +63,7 @@ func TestRunsOfSeveralStreamsAreArranged(t *testing.T) {
 		t.Errorf("it waits for ever: %v", got)
 	}
 	add(a, storedRun(t, 3, 3, after(0, 100)))
-	if err := a.rest(); err != nil || len(got) != 9 || a.held != 0 {
+	if err := a.Rest(); err != nil || len(got) != 9 || a.held != 0 {
 		t.Errorf("at the end: %v, %v", got, err)
 	}
 	if add(begin(true), storedRun(t, 1, 1, after(0, 2))); len(got) != 1 {

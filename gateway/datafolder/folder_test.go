@@ -1,4 +1,4 @@
-package gateway
+package datafolder
 
 import (
 	"os"
@@ -10,12 +10,12 @@ import (
 // TestM11TheIdentityIsNeverMadeAnewBesideData, nor taken from a file that was changed.
 func TestM11TheIdentityIsNeverMadeAnewBesideData(t *testing.T) {
 	open := func(dir string) (string, error) {
-		f, err := openFolder(dir)
+		f, err := Open(dir)
 		if err != nil {
 			return "", err
 		}
-		f.close()
-		return f.id, nil
+		f.Close()
+		return f.Id, nil
 	}
 	dir := t.TempDir()
 	id, err := open(dir)
@@ -64,22 +64,22 @@ func TestM11TheIdentityIsNeverMadeAnewBesideData(t *testing.T) {
 
 func TestOneProcessAFolder(t *testing.T) {
 	dir := t.TempDir()
-	first, err := openFolder(dir)
+	first, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openFolder(dir); err == nil || !strings.Contains(err.Error(), "in use by process") {
+	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "in use by process") {
 		t.Errorf("F12: a second lock: %v", err)
 	}
-	id := first.id
-	first.close()
-	second, err := openFolder(dir)
+	id := first.Id
+	first.Close()
+	second, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer second.close()
-	if second.id != id || len(id) != 16 {
-		t.Errorf("the identity changed from %q to %q", id, second.id)
+	defer second.Close()
+	if second.Id != id || len(id) != 16 {
+		t.Errorf("the identity changed from %q to %q", id, second.Id)
 	}
 }
 
@@ -88,8 +88,8 @@ func TestDamagedIdentityIsNotReplaced(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "id"), []byte("0123\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if f, err := openFolder(dir); err == nil {
-		f.close()
+	if f, err := Open(dir); err == nil {
+		f.Close()
 		t.Error("a damaged id was accepted: what is stored under the old one would be orphaned")
 	}
 }

@@ -1,4 +1,4 @@
-package gateway
+package datafolder
 
 import (
 	"errors"
@@ -11,19 +11,19 @@ import (
 
 // spoolMark is a file that says that a stream has had a spool, outside of its folder: without it nobody could tell a spool
 // that was removed from one that never was.
-func (f *folder) spoolMark(stream string) string {
-	return f.file(filepath.Join("state", "spools", stream))
+func (f *Folder) spoolMark(stream string) string {
+	return f.File(filepath.Join("state", "spools", stream))
 }
 
-// spoolGone tells whether a stream has had a spool, and its folder is not there.
-func (f *folder) spoolGone(stream string) bool {
+// SpoolGone tells whether a stream has had a spool, and its folder is not there.
+func (f *Folder) SpoolGone(stream string) bool {
 	_, errMark := os.Stat(f.spoolMark(stream))
-	_, errFolder := os.Stat(f.spoolFolder(stream))
+	_, errFolder := os.Stat(f.SpoolFolder(stream))
 	return errMark == nil && errors.Is(errFolder, fs.ErrNotExist)
 }
 
-// markSpool makes the mark where it is missing.
-func (f *folder) markSpool(stream string) error {
+// MarkSpool makes the mark where it is missing.
+func (f *Folder) MarkSpool(stream string) error {
 	path := f.spoolMark(stream)
 	if _, err := os.Stat(path); err == nil {
 		return nil
@@ -33,3 +33,6 @@ func (f *folder) markSpool(stream string) error {
 	}
 	return wholefile.Write(path, nil)
 }
+
+// SpoolFolder has a folder for each stream.
+func (f *Folder) SpoolFolder(stream string) string { return f.File(filepath.Join("spool", stream)) }

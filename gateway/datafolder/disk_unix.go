@@ -1,6 +1,6 @@
 //go:build unix
 
-package gateway
+package datafolder
 
 import (
 	"os"
@@ -11,8 +11,8 @@ import (
 // lockFile takes the lock that one process at a time can hold and that ends with it, however it ends.
 func lockFile(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) }
 
-// diskBytes returns the size of the file system of path.
-func diskBytes(path string) (int64, error) {
+// DiskBytes returns the size of the file system of path.
+func DiskBytes(path string) (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {
 		return 0, err
@@ -20,8 +20,8 @@ func diskBytes(path string) (int64, error) {
 	return int64(st.Blocks) * int64(st.Bsize), nil
 }
 
-// freeBytes returns how much an unprivileged process can still write to the file system of path.
-func freeBytes(path string) (int64, error) {
+// FreeBytes returns how much an unprivileged process can still write to the file system of path.
+func FreeBytes(path string) (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {
 		return 0, err
