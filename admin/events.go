@@ -67,25 +67,6 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, stream string) err
 	})
 }
 
-// readAs has read fill the answer, when there are not too many who read.
-func (s *Server) readAs(r *http.Request, f *feed, read func(context.Context, *feed) error) error {
-	select {
-	case s.readers <- struct{}{}:
-		defer func() { <-s.readers }()
-	default:
-		return event.Problemf(event.Overloaded, "%d clients are reading events already; try again", cap(s.readers))
-	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	defer context.AfterFunc(s.stopping, cancel)()
-
-	err := read(ctx, f)
-	if ctx.Err() != nil {
-		err = nil // the client left or we stop: what was read is whole lines
-	}
-	return f.finish(err)
-}
-
 // parseQuery reads from, partition, limit and follow; limit 0 is none.
 func parseQuery(stream string, values url.Values) (q Query, limit uint64, err error) {
 	q = Query{Stream: stream, Partition: AllPartitions}

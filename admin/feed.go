@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -37,6 +38,32 @@ func newFeed(w http.ResponseWriter, q Query, rowBytes int, limit uint64) *feed {
 	}
 	return &feed{w: w, control: http.NewResponseController(w), mediaType: rowsType,
 		stream: q.Stream, follow: q.Follow, rowBytes: rowBytes, left: limit}
+}
+
+// readAs has read fill the answer, when there are not too many who read.
+func (s *Server) readAs(r *http.Request, f *feed, read func(context.Context, *feed) error) error {
+	ctx, end, err := s.reading(r)
+	if err != nil {
+		return err
+	}
+	defer end()
+	err = read(ctx, f)
+	if ctx.Err() != nil {
+		err = nil // the client left or we stop: what was read is whole lines
+	}
+	return f.finish(err)
+}
+
+// reading takes one of the places of those who read, until end. Its context ends with the request, and when the server stops.
+func (s *Server) reading(r *http.Request) (ctx context.Context, end func(), err error) {
+	select {
+	case s.readers <- struct{}{}:
+	default:
+		return nil, nil, event.Problemf(event.Overloaded, "%d clients are reading already; try again", cap(s.readers))
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	stop := context.AfterFunc(s.stopping, cancel)
+	return ctx, func() { stop(); cancel(); <-s.readers }, nil
 }
 
 // rows sends a line per row.

@@ -43,21 +43,9 @@ func (s *Server) logs(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	select {
-	case s.readers <- struct{}{}:
-		defer func() { <-s.readers }()
-	default:
-		return event.Problemf(event.Overloaded, "%d clients are reading already; try again", cap(s.readers))
-	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	defer context.AfterFunc(s.stopping, cancel)()
-	f := newFeed(w, Query{Follow: q.Follow}, 0, 0)
-	err = s.deps.Logs.PluginLogs(ctx, q, f.logLines)
-	if ctx.Err() != nil {
-		err = nil // the client left or we stop: what was sent is whole lines
-	}
-	return f.finish(err)
+	return s.readAs(r, newFeed(w, Query{Follow: q.Follow}, 0, 0), func(ctx context.Context, f *feed) error {
+		return s.deps.Logs.PluginLogs(ctx, q, f.logLines)
+	})
 }
 
 // logLines sends a line of JSON per line.

@@ -38,16 +38,11 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	select {
-	case s.readers <- struct{}{}:
-		defer func() { <-s.readers }()
-	default:
-		return event.Problemf(event.Overloaded, "%d clients are reading already; try again", cap(s.readers))
+	ctx, end, err := s.reading(r)
+	if err != nil {
+		return err
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	defer context.AfterFunc(s.stopping, cancel)()
-
+	defer end()
 	f := &feed{w: w, control: http.NewResponseController(w), mediaType: eventStream, left: 1}
 	err = s.deps.Watcher.Watch(ctx, stream, follow, func(n Notice) error {
 		if err := f.start(); err != nil {
