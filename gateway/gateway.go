@@ -1,5 +1,3 @@
-// Package gateway assembles the product: the pipeline of a batch, the streams and their plugins,
-// and the order in which things start and stop.
 package gateway
 
 import (
