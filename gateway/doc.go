@@ -9,7 +9,7 @@
 //	letters                  reading, replaying and discarding what is in a dead letter
 //	streams                  which there are, and what they are: made on first use, defined, opened, deleted
 //	plugins                  modules, the chain of a stream, its stages, and who is suspended
-//	tables                   routing tables: stored, changed while events come, shown
+//	tables, fence           routing tables: stored, changed while events come, shown; fence has their tests under faults
 //	backends, stores, spools where events go, and what is opened in the data folder
 //	metrics                  collectors over all of that
 //	auth, tls, quic, rates   what the listeners ask, and connections: how many there may be
