@@ -1,4 +1,8 @@
 // Command headgate is the gateway and its command line.
+//
+// A command is a file, and what only it needs begins with its name: plugin_push is `headgate plugin push`, send_session is how send
+// speaks over QUIC. What all commands need is root (the tree of them), remote (a listener of a gateway), flags, exit, retry,
+// terminal and progress. Tests that begin with real run the binary.
 package main
 
 import (
