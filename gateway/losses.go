@@ -86,10 +86,10 @@ func (g *Gateway) loseBefore(s *stream) {
 }
 
 // lossFile says when the last damage was found for which everything was forgotten.
-func (f *folder) lossFile(stream string) string { return f.windowFolder("losses", stream) }
+func (g *Gateway) lossFile(stream string) string { return g.folder.WindowFolder("losses", stream) }
 
 func (g *Gateway) notedLoss(stream string) (at time.Time) {
-	text, err := os.ReadFile(g.folder.lossFile(stream))
+	text, err := os.ReadFile(g.lossFile(stream))
 	if err == nil {
 		err = at.UnmarshalText(text)
 	}
@@ -100,7 +100,7 @@ func (g *Gateway) notedLoss(stream string) (at time.Time) {
 }
 
 func (g *Gateway) noteLoss(stream string, at time.Time) {
-	path := g.folder.lossFile(stream)
+	path := g.lossFile(stream)
 	text, err := at.MarshalText()
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(path), 0o700)
