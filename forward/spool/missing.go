@@ -50,8 +50,9 @@ func (l place) missing(partition int32, found uint64, refs []ref) (m Missing, ok
 	}
 	m.Events = min(m.Events, gap)
 	named := slices.DeleteFunc(slices.Clone(m.Numbers), func(n [2]uint64) bool { return n[1]-n[0] > numberJump })
-	if spanned(named) >= m.Events {
-		m.Numbers = named
+	if n := spanned(named); n >= m.Events && m.Events > 0 {
+		// After a kill the cursor may know less than was written: the numbers are the upper bound.
+		m.Numbers, m.Events = named, n
 	}
 	return m, m.Events > 0
 }

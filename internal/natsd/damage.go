@@ -250,8 +250,8 @@ func (s *streamFiles) span(n int, b *block, h hole) (from, to uint64) {
 	case after == 0:
 		return before + 1, before + 1 // and perhaps more, which nobody can tell
 	case before == 0:
-		if own == 0 || own >= after {
-			own = after - 1
+		if own == 0 || own >= after { // an emptied file that was written on to has zeros there: as many as have room
+			own = after - min(after-1, uint64(max(1, (h.to-h.from)/recordMin)))
 		}
 		return own, after - 1
 	}
