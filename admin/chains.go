@@ -27,7 +27,7 @@ type Chains interface {
 type Activation struct {
 	Plugin    string          `json:"plugin"`
 	Digest    string          `json:"digest,omitempty"`     // "sha256:<hex>"; whole when it comes from or goes to Chains
-	Config    json.RawMessage `json:"config,omitempty"`     // any JSON value, given to the plugin as it is
+	Config    json.RawMessage `json:"config,omitempty"`     // a JSON object, given to the plugin as it is
 	OnError   string          `json:"on_error,omitempty"`   // what becomes of events it fails on: reject, deadletter, pass or default_key=KEY; empty: by the kind of plugin
 	Stage     string          `json:"stage,omitempty"`      // active, shadow or canary
 	Percent   int             `json:"percent,omitempty"`    // of the producers, for a canary

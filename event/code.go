@@ -88,6 +88,7 @@ const (
 	NotReadable          Code = "not_readable"
 	UnknownPlugin        Code = "unknown_plugin"
 	PluginInUse          Code = "plugin_in_use"
+	NothingToDo          Code = "nothing_to_do"
 	ManagedByFile        Code = "managed_by_file"
 	PartitionsFixed      Code = "partitions_fixed"
 	EtagMismatch         Code = "etag_mismatch"

@@ -77,6 +77,9 @@ func (g *Gateway) Activate(ctx context.Context, name string, a admin.Activation)
 	if err := cfg.StageProblem(); err != nil {
 		return nil, err
 	}
+	if err := configProblem(a.Plugin, a.Config); err != nil {
+		return nil, err
+	}
 	a.History, a.Suspended, a.Comparison = nil, nil, nil // of answers only
 	s, err := g.find(name)
 	if err != nil {

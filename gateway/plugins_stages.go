@@ -110,11 +110,11 @@ func rollBack(list []activation, plugin string, there func(digest string) bool) 
 		return slices.Delete(list, tried, tried+1), nil
 	}
 	if inForce < 0 {
-		return nil, event.Problemf(event.UnknownPlugin, "plugin %s is not active", plugin)
+		return nil, event.Problemf(event.NothingToDo, "plugin %s is not active", plugin)
 	}
 	at := slices.IndexFunc(list[inForce].History, func(e admin.Earlier) bool { return there(e.Digest) })
 	if at < 0 {
-		return nil, event.Problemf(event.UnknownPlugin, "plugin %s has no version before this one to go back to; activate one with --digest, or deactivate it", plugin)
+		return nil, event.Problemf(event.NothingToDo, "plugin %s has no version before this one to go back to; activate one with --digest, or deactivate it", plugin)
 	}
 	list[inForce] = list[inForce].earlier(at)
 	return list, nil
@@ -133,7 +133,7 @@ func (a activation) earlier(at int) activation {
 func promote(list []activation, plugin string) ([]activation, error) {
 	_, tried := findPlugin(list, plugin)
 	if tried < 0 {
-		return nil, event.Problemf(event.UnknownPlugin, "plugin %s has no shadow and no canary to be promoted", plugin)
+		return nil, event.Problemf(event.NothingToDo, "plugin %s has no shadow and no canary to be promoted", plugin)
 	}
 	a := list[tried]
 	a.Stage, a.Percent, a.Suspended = config.StageActive, 0, nil
@@ -149,7 +149,7 @@ func resume(list []activation, plugin string) ([]activation, error) {
 		}
 	}
 	if !found {
-		return nil, event.Problemf(event.UnknownPlugin, "plugin %s is not suspended", plugin)
+		return nil, event.Problemf(event.NothingToDo, "plugin %s is not suspended", plugin)
 	}
 	return list, nil
 }

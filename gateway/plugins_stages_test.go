@@ -82,15 +82,16 @@ func TestWhatBecomesOfAChain(t *testing.T) {
 			t.Fatalf("step %d: %s, want %s (%v)", i, told(list), step.want, err)
 		}
 	}
+	_, err := withdraw(list, "q", "shadow")
+	wantCode(t, err, event.UnknownPlugin)
 	for name, f := range map[string]func() ([]activation, error){
 		"rollback of nothing":   func() ([]activation, error) { return rollBack(list, "p", there) },
 		"rollback without past": func() ([]activation, error) { return rollBack(list, "q", there) },
 		"promote of nothing":    func() ([]activation, error) { return promote(list, "q") },
 		"resume of what runs":   func() ([]activation, error) { return resume(list, "q") },
-		"withdraw of no shadow": func() ([]activation, error) { return withdraw(list, "q", "shadow") },
 	} {
 		_, err := f()
-		if p, ok := errors.AsType[*event.Problem](err); !ok || p.Code != event.UnknownPlugin {
+		if p, ok := errors.AsType[*event.Problem](err); !ok || p.Code != event.NothingToDo {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -189,7 +190,7 @@ func TestL12StagesSurviveARestartAndGoBack(t *testing.T) {
 		}
 	}
 	_, err = in.Change(t.Context(), "web", admin.Change{Do: admin.RollBack, Plugin: "p"})
-	wantCode(t, err, event.UnknownPlugin)
+	wantCode(t, err, event.NothingToDo)
 	_, err = in.Activate(t.Context(), "web", admin.Activation{Plugin: "p", Stage: "canary"})
 	wantCode(t, err, event.BadConfiguration)
 }

@@ -15,6 +15,9 @@ const trialTime = 10 * time.Second
 func (g *Gateway) TryPlugin(ctx context.Context, o admin.TrialOrder) (admin.TrialResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, trialTime)
 	defer cancel()
+	if err := configProblem(o.Plugin, o.Config); err != nil {
+		return admin.TrialResult{}, err
+	}
 	step, err := g.loadStep(ctx, &activation{Plugin: o.Plugin, Digest: o.Digest, Config: o.Config})
 	if err != nil {
 		return admin.TrialResult{}, err

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate-io/headgate/admin"
+	"github.com/headgate-io/headgate/plugins"
 )
 
 func newPluginActivateCommand(at *address) *cobra.Command {
@@ -71,8 +72,8 @@ func readConfig(given string) (json.RawMessage, error) {
 	if len(text) == 0 {
 		return nil, nil
 	}
-	if !json.Valid(text) {
-		return nil, usagef(`--config is no JSON; it looks like {"name": "value"}, or @FILE`)
+	if !plugins.ConfigFits(text) {
+		return nil, usagef(`--config is no JSON object; it looks like {"name": "value"}, or @FILE`)
 	}
 	return text, nil
 }

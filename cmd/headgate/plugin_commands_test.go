@@ -180,3 +180,11 @@ func TestPluginTestOnTheGateway(t *testing.T) {
 	command(t, "", "plugin", "test", "--uploaded", "p", "--events", file, "--expect", temporary(t, "x", "{\"verdict\":\"filtered\"}\n")).expect(t, exitFailed, "event 1: expected")
 	command(t, "", "plugin", "test", "--uploaded", "p").expect(t, exitUsage, "give --events FILE")
 }
+
+func TestAPluginsConfigurationIsAnObject(t *testing.T) {
+	file := temporary(t, "e.ndjson", "{}\n")
+	for _, given := range []string{"[1]", "1", `"x"`, "null", "{"} {
+		command(t, "", "plugin", "activate", "--stream", "web", "p", "--config", given).expect(t, exitUsage, "--config is no JSON object")
+		command(t, "", "plugin", "test", "--uploaded", "p", "--events", file, "--config", given).expect(t, exitUsage, "--config is no JSON object")
+	}
+}

@@ -99,6 +99,9 @@ func openSubject(args []string) (*subject, error) {
 // config is what --config says, else the project.
 func (s *subject) config(given string) (json.RawMessage, error) {
 	if given == "" {
+		if !plugins.ConfigFits(s.Config) {
+			return nil, usagef(`config in headgate.json is no JSON object; it looks like {"name": "value"}`)
+		}
 		return s.Config, nil
 	}
 	return readConfig(given)

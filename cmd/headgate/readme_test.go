@@ -47,6 +47,16 @@ func runPage(t *testing.T, page string, tools ...string) {
 		t.Fatalf("found %d blocks of commands in %s", len(blocks), page)
 	}
 	got := runBlocks(t, blocks)
+	var promised, printed strings.Builder
+	for i, b := range blocks {
+		if b.output != "" {
+			promised.WriteString(b.output)
+			printed.WriteString(got[i])
+		}
+	}
+	if said, was := sameDigests(promised.String()), sameDigests(printed.String()); said != was {
+		t.Errorf("%s has digests that differ where those printed do not, or the other way round: %s, printed %s", page, said, was)
+	}
 	for i, b := range blocks {
 		if b.output != "" && normal(got[i]) != normal(b.output) {
 			t.Errorf("%s says that\n%sprints\n%sbut it printed\n%s", page, b.commands, b.output, got[i])
@@ -122,6 +132,36 @@ func copyOfTree(t *testing.T) string {
 		}
 	}
 	return dir
+}
+
+// sameDigests says which of the digests in a text, in full or the first twelve digits, are the same: each by its number.
+func sameDigests(text string) string {
+	known, all := map[string]int{}, ""
+	for _, m := range regexp.MustCompile(`(?:sha256:|@)([0-9a-f]{12})`).FindAllStringSubmatch(text, -1) {
+		if _, ok := known[m[1]]; !ok {
+			known[m[1]] = len(known)
+		}
+		all += fmt.Sprint(known[m[1]], " ")
+	}
+	return all
+}
+
+// Every folder at the top is in the README's table.
+func TestREADMEListsTheFolders(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		code, _ := filepath.Glob(filepath.Join("..", "..", e.Name(), "*.go"))
+		if e.IsDir() && len(code) > 0 && !strings.Contains(string(text), "\n| `"+e.Name()+"` |") {
+			t.Errorf("folder %s is not in the table of README.md", e.Name())
+		}
+	}
 }
 
 // normal takes out what differs from run to run: digests, ids, sizes of modules, times.

@@ -19,7 +19,7 @@ var table = map[event.Code]Kind{
 	event.NotFound: {404, false}, event.UnknownStream: {404, false}, event.BadStreamName: {404, false},
 	event.UnknownPlugin: {404, false}, event.UnknownLetter: {404, false}, event.MethodNotAllowed: {405, false},
 	event.RequestTimeout: {408, true}, event.IdempotencyInFlight: {409, true}, event.SameIDFailed: {409, true}, event.ReplayRunning: {409, true},
-	event.PluginInUse: {409, false}, event.ManagedByFile: {409, false}, event.PartitionsFixed: {409, false},
+	event.PluginInUse: {409, false}, event.NothingToDo: {409, false}, event.ManagedByFile: {409, false}, event.PartitionsFixed: {409, false},
 	event.EtagMismatch: {412, false},
 	event.BodyTooLarge: {413, false}, event.InflatedTooLarge: {413, false}, event.TooManyEvents: {413, false},
 	event.EventTooLarge:        {413, false},
