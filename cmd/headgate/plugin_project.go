@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/headgate-io/headgate/plugins"
 )
 
 // projectFile is what makes a folder one of a plugin.
