@@ -54,10 +54,14 @@ func (d *draft) recycle() {
 
 // request says that the last n events came with b.
 func (d *draft) request(b *event.Batch, n int) {
+	var caller []byte
+	if b.Named { // an id is one only together with who brought it
+		caller = keep(d, b.Caller)
+	}
 	d.meta.Requests = append(d.meta.Requests, wire.Request{
 		Count: uint32(n), Time: b.Arrived, ID: keep(d, b.ID),
 		TraceParent: keep(d, b.TraceParent), Chain: keep(d, b.Chain), Source: keep(d, b.Producer),
-		TraceState: keep(d, b.TraceState), ClientID: keep(d, b.RequestID),
+		TraceState: keep(d, b.TraceState), ClientID: keep(d, b.RequestID), Caller: caller,
 	})
 }
 

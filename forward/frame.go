@@ -87,7 +87,7 @@ func weightOf(b *event.Batch, which []int32) (bytes int64) {
 
 // requestWeight is what each lane is charged for that gets events of the request: what its metadata says of it.
 func requestWeight(b *event.Batch) int64 {
-	return int64(len(b.ID) + len(b.Producer) + len(b.TraceParent) + len(b.TraceState) + len(b.RequestID) + len(b.Chain) + len(b.Common))
+	return int64(len(b.ID) + len(b.Producer) + len(b.TraceParent) + len(b.TraceState) + len(b.RequestID) + len(b.Caller) + len(b.Chain) + len(b.Common))
 }
 
 // takeFrame returns an empty frame.

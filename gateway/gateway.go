@@ -75,6 +75,7 @@ type Gateway struct {
 	buried     bool        // no more are made; guarded by burying
 	health     health
 	replays    replays  // of letters
+	unclean    bool     // the process before did not stop in order: ids are recalled as streams are opened
 	spoolsGone sync.Map // by stream: its spool was removed before the start
 
 	delivery context.Context // of the streams; its end is the hard stop
@@ -161,6 +162,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	<-adminDone
 	rest()
 	keepers.Wait()
+	g.noteStop()
 	return g.failures.err()
 }
 

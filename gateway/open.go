@@ -26,6 +26,7 @@ func (g *Gateway) open(ctx context.Context) (err error) {
 	if g.folder, err = datafolder.Open(g.cfg.Data); err != nil {
 		return err
 	}
+	g.noteStart()
 	if err := g.openSpace(); err != nil {
 		return err
 	}
@@ -45,7 +46,9 @@ func (g *Gateway) open(ctx context.Context) (err error) {
 		}
 	}
 	g.stores.events.Tell(g.loseDamaged)
-	return g.openStreams(ctx)
+	err = g.openStreams(ctx)
+	g.unclean = false
+	return err
 }
 
 func (g *Gateway) newParts() (err error) {

@@ -49,6 +49,9 @@ func (g *Gateway) openStream(ctx context.Context, name string, def *definition) 
 		s.spool.RecallFrom(s.forwarder.Recall)
 	}
 	g.loseBefore(s)
+	if g.unclean {
+		g.recall(ctx, s)
+	}
 	if meter != nil {
 		s.adaptive = g.newAdaptive(s, stored, meter)
 		s.adaptive.follow(table.Predecessors())

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -51,7 +50,7 @@ func TestF60SendFallsBackToHTTP(t *testing.T) {
 }
 
 // F1, F58 of sessions: the gateway is killed in the middle, more than once. Nothing that was sent is lost, order is kept, and
-// nothing is stored twice that was acknowledged: only what was in flight at a kill may be.
+// nothing is stored twice, also of what was in flight at a kill.
 func TestF58SessionOverKills(t *testing.T) {
 	data := t.TempDir()
 	p := startGateway(t, data, append(onQUIC, "--set", "streams={s: {partitions: 1}}")...)
@@ -61,16 +60,10 @@ func TestF58SessionOverKills(t *testing.T) {
 		t.Fatal(err)
 	}
 	const batches, each = 1500, 5
-	var safe []int // before each kill: the events below it are not sent again
 	var all []*client.Batch
-	known := 0 // events that were acknowledged before a kill
 	for i := range batches {
 		if i > 0 && i%400 == 0 {
-			for known/each < len(all) && done(all[known/each]) {
-				known += each
-			}
 			p.kill()
-			safe = append(safe, known)
 			p = startGateway(t, data, "--set", "quic.listen="+at, "--set", "streams={s: {partitions: 1}}")
 		}
 		var events [][]byte
@@ -94,37 +87,17 @@ func TestF58SessionOverKills(t *testing.T) {
 		}
 		accepted, duplicates = accepted+r.Accepted, duplicates+r.Duplicates
 	}
-	next, again := 0, 0
-	for i, r := range p.tail("s") {
-		n, err := strconv.Atoi(r.Data)
-		if err != nil || n > next {
-			t.Fatalf("stored event %d is %s, want %d", i, r.Data, next)
+	rows := p.tail("s")
+	for i, r := range rows {
+		if n, err := strconv.Atoi(r.Data); err != nil || n != i {
+			t.Fatalf("stored event %d is %s", i, r.Data)
 		}
-		if n < next { // sent again after a kill
-			if again++; !slices.ContainsFunc(safe, func(from int) bool { return n >= from && n < from+inFlight }) {
-				t.Fatalf("event %d is stored twice, and was acknowledged: %v", n, safe)
-			}
-			continue
-		}
-		next++
 	}
-	if next != batches*each {
-		t.Errorf("%d events are stored, want %d", next, batches*each)
+	if len(rows) != batches*each {
+		t.Errorf("%d events are stored, want %d", len(rows), batches*each)
 	}
-	t.Logf("%d accepted, %d known from before a kill, %d stored twice", accepted, duplicates, again)
+	t.Logf("%d accepted, %d known from before a kill, %d stored twice", accepted, duplicates, len(rows)-batches*each)
 	if code := p.terminate(); code != 0 {
 		t.Errorf("exit %d; log:\n%s", code, p.log)
-	}
-}
-
-// inFlight is how many events a client with 4 KiB of them may have in flight at most: each has two bytes at least.
-const inFlight = 4 << 10 / 2
-
-func done(b *client.Batch) bool {
-	select {
-	case <-b.Done():
-		return true
-	default:
-		return false
 	}
 }

@@ -26,6 +26,7 @@ func AppendMeta(dst []byte, m *Meta, raw []byte) []byte {
 	dst = appendAfter(dst, m)
 	dst = appendRequestTexts(dst, colTraceState, m.Requests, func(r *Request) []byte { return r.TraceState })
 	dst = appendRequestTexts(dst, colClientID, m.Requests, func(r *Request) []byte { return r.ClientID })
+	dst = appendRequestTexts(dst, colCaller, m.Requests, func(r *Request) []byte { return r.Caller })
 	sum := crc32.Checksum(dst[begin:], castagnoli)
 	dst, start := openColumn(dst, colSum)
 	return closeColumn(binary.LittleEndian.AppendUint32(dst, sum), start)
@@ -129,6 +130,8 @@ func (m *Meta) parseColumn(id uint64, r *reader) {
 		m.parseRequestTexts(r, func(to *Request, text []byte) { to.TraceState = text })
 	case colClientID:
 		m.parseRequestTexts(r, func(to *Request, text []byte) { to.ClientID = text })
+	case colCaller:
+		m.parseRequestTexts(r, func(to *Request, text []byte) { to.Caller = text })
 	default:
 		return
 	}

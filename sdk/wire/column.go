@@ -24,6 +24,7 @@ const (
 	colAfter      = 11 // per predecessor: partition, number, text
 	colTraceState = 12 // per request: text; absent when all are empty
 	colClientID   = 13 // likewise
+	colCaller     = 14 // likewise
 	colSum        = 64 // CRC-32C (Castagnoli), little endian; leaves room for columns to come
 )
 

@@ -61,6 +61,7 @@ type Request struct {
 	ClientID    []byte // X-Request-Id as the client sent it, empty for none
 	Chain       []byte // digest of the plugin chain, empty for none
 	Source      []byte // the producer
+	Caller      []byte // who was authenticated, of a request with ids; empty for nobody
 }
 
 // Predecessor names what has to be read before: a lane, up to the event of that number.

@@ -1,0 +1,80 @@
+package spool
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Glance is a frame of which only the beginning was read.
+type Glance struct {
+	Frame           // without Payload
+	At    time.Time // when it was written
+
+	s   *Spool
+	ref ref
+	buf []byte
+}
+
+// Head returns the first n bytes of the payload, or all of a shorter one, until the next call.
+func (g *Glance) Head(n int) ([]byte, error) {
+	n = min(n, int(g.ref.size)-headerSize)
+	g.buf = slices.Grow(g.buf[:0], n)[:n]
+	if got, err := g.ref.seg.file.ReadAt(g.buf, g.ref.off+headerSize); got < n {
+		return nil, orDamaged(err)
+	}
+	return g.buf, nil
+}
+
+// Sound reads all of the frame and tells whether it is as it was written.
+func (g *Glance) Sound() bool { return g.s.sound(&g.ref) }
+
+// Newest returns when the newest frame of those that are still here was written, the zero time for none.
+func (s *Spool) Newest() (at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, seg := range s.segments {
+		if seg.last.After(at) {
+			at = seg.last
+		}
+	}
+	return at
+}
+
+// Recent calls visit with the frames that were written since a moment, those of the tail too, the newest first, until it
+// returns false. What can't be read is passed over. It is called before Run.
+func (s *Spool) Recent(since time.Time, visit func(*Glance) (more bool)) {
+	g := Glance{s: s}
+	for _, r := range s.refsSince(since) {
+		var raw [headerSize]byte
+		if n, _ := r.seg.file.ReadAt(raw[:], r.off); n < headerSize {
+			continue
+		}
+		h, ok := parseHeader(raw[:], r.seg.salt)
+		if g.At = time.UnixMilli(h.at); !ok || h.kind != kindFrame || h.First != r.first || g.At.Before(since) {
+			continue
+		}
+		if g.Frame, g.ref = h.Frame, r; !visit(&g) {
+			return
+		}
+	}
+}
+
+// refsSince returns the frames of the segments that were written to since a moment, the newest first.
+func (s *Spool) refsSince(since time.Time) (all []ref) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p := range s.lanes {
+		for _, refs := range [][]ref{s.lanes[p].tail, s.lanes[p].refs} {
+			for i := range refs {
+				if seg := refs[i].seg; !seg.gone && !seg.last.Before(since) {
+					all = append(all, refs[i])
+				}
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b ref) int {
+		return cmp.Or(cmp.Compare(b.seg.number, a.seg.number), cmp.Compare(b.off, a.off))
+	})
+	return all
+}

@@ -1,0 +1,228 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/headgate-io/headgate/forward/jetstream"
+	"github.com/headgate-io/headgate/forward/spool"
+	"github.com/headgate-io/headgate/internal/compress"
+	"github.com/headgate-io/headgate/internal/wholefile"
+	"github.com/headgate-io/headgate/internal/window"
+	"github.com/headgate-io/headgate/sdk/wire"
+)
+
+// What is read at a start behind an unclean stop. The log lacks ids of events that were stored right before it: their request was
+// not answered, or a power cut took the end of the log.
+const (
+	// recallSpan is how much longer at most the events of one request take to be safe, the last behind the first.
+	recallSpan = time.Minute
+	// recallMost bounds what a log that is far behind makes us read, before the newest frame.
+	recallMost = 10 * time.Minute
+	// recallRuns is the bytes that are read of each JetStream stream, and recallBlocks those of metadata in the spool.
+	recallRuns, recallBlocks = 64 << 20, 32 << 20
+	// recallTime is what the backend of a stream has for it.
+	recallTime = 3 * time.Second
+	// glance is what is read of a frame at first: mostly that has all of its metadata.
+	glance = 4 << 10
+)
+
+// uncleanName is a file that is there while a gateway runs, and after it unless that has stopped in order.
+const uncleanName = "unclean"
+
+// begin notes that a gateway runs, and reports whether the one before did not stop in order.
+func (f *folder) begin() (unclean bool, err error) {
+	path := f.windowFolder(uncleanName)
+	if _, err := os.Stat(path); err == nil {
+		return true, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return false, err
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600) // without a byte in it: a full disk has room for it
+	if err != nil {
+		return false, err
+	}
+	if err := file.Close(); err != nil {
+		return false, err
+	}
+	return false, wholefile.SyncFolder(filepath.Dir(path))
+}
+
+// noteStart finds out whether ids have to be recalled.
+func (g *Gateway) noteStart() {
+	var err error
+	if g.unclean, err = g.folder.begin(); err != nil {
+		g.log.Warn("it can't be noted that the gateway runs: after a crash, what was stored and not answered is stored again when it is sent again", "error", err)
+	}
+}
+
+// noteStop notes a stop after which the logs have all ids.
+func (g *Gateway) noteStop() {
+	whole := g.failures.err() == nil
+	g.broken.Range(func(any, any) bool { whole = false; return false })
+	for _, s := range *g.streams.Load() {
+		whole = whole && (s.idLog == nil || s.idLog.Stats().Failed == 0)
+	}
+	if whole {
+		_ = os.Remove(g.folder.windowFolder(uncleanName)) // else ids are looked for that are there
+	}
+}
+
+// recall makes ids known whose events are stored and that the log of ids lacks. The spool and the end of the lanes in the
+// backend are read for them; nothing runs yet. What can't be read is not known, and the log says so.
+func (g *Gateway) recall(ctx context.Context, s *stream) {
+	if s.deadLetter == nil || s.current.Load().config.ID.None {
+		return
+	}
+	began := time.Now()
+	r := newRecollection(s, began)
+	if s.spool != nil {
+		r.readSpool(s.spool)
+	}
+	if b := s.delivery.bus; b != nil {
+		err := b.err()
+		if err == nil {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, recallTime)
+			defer cancel()
+			q := jetstream.Recent{Stream: s.name, Gateway: g.folder.id, Since: r.since, Bytes: recallRuns}
+			err = b.reader.Recent(ctx, q, func(m jetstream.Message) error { r.run(&m); return nil })
+		}
+		if err != nil {
+			g.log.Warn("the end of a stream can't be read after a crash: what was stored there and not answered is stored again when it is sent again", "stream", s.name, "error", err)
+		}
+	}
+	if n := r.finish(); n > 0 {
+		g.log.Info("ids of events that were stored and not answered before a crash are known again", "stream", s.name, "ids", n,
+			"after", time.Since(began).Round(time.Millisecond).String())
+	}
+}
+
+// recollection collects the ids of stored events that a stream's window lacks.
+type recollection struct {
+	s      *stream
+	now    time.Time
+	logged time.Time // when the newest id was finished that the log has
+	most   int       // ids
+	meta   wire.Meta
+	found  []recalled
+}
+
+type recalled struct {
+	id    window.ID
+	owner window.Owner
+	at    time.Time
+}
+
+func newRecollection(s *stream, now time.Time) *recollection {
+	return &recollection{s: s, now: now, logged: s.ids.Newest(), most: s.current.Load().config.ID.Window.IDs}
+}
+
+// since is from when on frames have to be read, as the newest was stored then.
+func (r *recollection) since(newest time.Time) time.Time {
+	from := newest
+	if !r.logged.IsZero() && r.logged.Before(from) {
+		from = r.logged
+	}
+	if from = from.Add(-recallSpan); newest.Sub(from) > recallMost {
+		return newest.Add(-recallMost)
+	}
+	return from
+}
+
+// readSpool reads the metadata of what the spool has.
+func (r *recollection) readSpool(from *spool.Spool) {
+	left := recallBlocks
+	from.Recent(r.since(from.Newest()), func(f *spool.Glance) (more bool) {
+		head, err := f.Head(glance)
+		block, need := wire.Block(head, f.Codec)
+		for err == nil && block == nil && need > len(head) {
+			before := len(head)
+			if head, err = f.Head(need); len(head) == before {
+				break // it is cut off
+			}
+			block, need = wire.Block(head, f.Codec)
+		}
+		if err == nil && block != nil {
+			r.block(block, f.At, f.Sound)
+			left -= len(block)
+		}
+		return left > 0 && len(r.found) < r.most
+	})
+}
+
+// run reads the metadata of a run of the backend.
+func (r *recollection) run(m *jetstream.Message) {
+	codec, err := compress.ByEncoding(m.ContentEncoding)
+	if err != nil {
+		return
+	}
+	whole := func() bool { return true } // the backend has checked it
+	for rest := m.Payload; len(rest) > 0; {
+		var block []byte
+		if block, _, rest, err = wire.SplitFrame(rest, codec.Name()); err != nil || block == nil {
+			return
+		}
+		r.block(block, m.Time, whole)
+	}
+}
+
+// block adds the ids of a frame that are not known. When there are some, the frame must be sound: an id without its event
+// would be a lost event.
+func (r *recollection) block(block []byte, at time.Time, sound func() bool) {
+	m := &r.meta
+	if err := wire.ParseMeta(block, m); err != nil || len(m.IDs) == 0 {
+		return
+	}
+	before, next := len(r.found), 0
+	for i := range m.Requests {
+		q := &m.Requests[i]
+		producer := r.s.secret.Namer(q.Caller, q.Source)
+		owner := window.Owner(producer.Of(nil).Hi)
+		for end := next + int(q.Count); next < end; next++ {
+			if len(m.IDs[next]) == 0 {
+				continue
+			}
+			namer := producer
+			if len(m.Attrs) > 0 {
+				if source, ok := sourceAttr(m.Attrs[next]); ok {
+					namer = r.s.secret.Namer(q.Caller, source)
+				}
+			}
+			if id := namer.Of(m.IDs[next]); !r.s.ids.Known(id, r.now) {
+				r.found = append(r.found, recalled{id, owner, at})
+			}
+		}
+	}
+	if len(r.found) > before && !sound() {
+		r.found = r.found[:before]
+	}
+}
+
+// sourceAttr is sourceOf of a stored event.
+func sourceAttr(attrs []wire.Attr) (source []byte, ok bool) {
+	for i := range attrs {
+		if string(attrs[i].Name) == "source" {
+			return attrs[i].Value, true
+		}
+	}
+	return nil, false
+}
+
+// finish puts what was found into the window, the oldest first and at most as many as that has room for, and returns how
+// many ids were not there.
+func (r *recollection) finish() (n int) {
+	slices.SortStableFunc(r.found, func(a, b recalled) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
+	for _, f := range r.found[max(0, len(r.found)-r.most):] {
+		if r.s.ids.Recall(f.owner, f.id, f.at, r.now) {
+			n++
+		}
+	}
+	r.s.ids.Flush()
+	return n
+}

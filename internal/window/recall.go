@@ -1,0 +1,36 @@
+package window
+
+import "time"
+
+// Newest returns when the newest finished id was finished, the zero time when there is none.
+func (s *Set) Newest() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	newest := int64(-1)
+	for _, sh := range s.shares.of {
+		if n := sh.held.newest; n != 0 {
+			newest = max(newest, int64(s.entry(n-1).at))
+		}
+	}
+	if newest < 0 {
+		return time.Time{}
+	}
+	return time.Unix(s.made.Unix()+newest, 0)
+}
+
+// Recall adds an id whose event was found stored, as finished at a moment, and has it kept in the log; it reports false when the
+// id was there, or is too old. It is called behind Keep and before any Claim, in the order of the moments.
+func (s *Set) Recall(o Owner, id ID, at, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := placed(s.made, now, at.Unix())
+	if _, found := s.find(id); found || !ok || now.Sub(at) > s.age {
+		return false
+	}
+	s.restore(o, id, at.Unix(), now)
+	n := s.shares.find(o).held.newest - 1
+	s.record(o, s.entry(n).at)
+	s.note(n, 0)
+	s.noted()
+	return true
+}
