@@ -26,6 +26,7 @@ type bed struct {
 func newBed(t *testing.T, r result) *bed {
 	t.Helper()
 	b := &bed{t: t, data: t.TempDir(), result: r, load: newLoad(r.Seed, 6, 20)}
+	b.load.again = true
 	b.settings = []string{"--set", "spool.max_bytes=1MiB", "--set", "auto_create=true",
 		"--set", `streams={s: {key: {json: /k}, id: {json: /id}, partitions: 4}}`}
 	return b
@@ -34,6 +35,7 @@ func newBed(t *testing.T, r result) *bed {
 // onNode replaces the backend by an HTTP node.
 func (b *bed) onNode() *bed {
 	b.node = newNode(b.t)
+	b.load.again = false // what a node confirmed at once is in no spool: nobody can look up its ids
 	b.settings = append(b.settings, "--set", fmt.Sprintf("backends={lake: {webhook: {nodes: [%q]}}}", b.node.URL),
 		"--set", `streams={s: {backend: lake, key: {json: /k}, id: {json: /id}, partitions: 4}}`)
 	return b

@@ -19,9 +19,10 @@ type load struct {
 	seed    uint64
 	clients []*client
 	levels  []string // that they ask for
+	again   bool     // what was not answered is sent again, with the same ids, to the next life of the gateway
 }
 
-// client sends numbered events, one request at a time, and never one twice.
+// client sends numbered events, one request at a time, and one twice only where it was not answered.
 type client struct {
 	of     *load
 	seed   uint64
@@ -35,6 +36,7 @@ type client struct {
 	refused int
 	took    map[string][]time.Duration // by the level asked for, of those that were acknowledged
 	sent    []span
+	open    bool // the last request was not answered
 }
 
 // span is the events of one request.
@@ -111,15 +113,23 @@ func (c *client) post(client *http.Client, url string) (pause time.Duration, err
 	if c.posts++; c.makes > 0 && c.posts%c.makes == 0 {
 		s.stream = fmt.Sprintf("made-%d-%d", c.id, c.posts)
 	}
+	if last := len(c.sent) - 1; c.open && c.of.again && c.sent[last].stream == mainStream { // others have no ids
+		s, c.sent = c.sent[last], c.sent[:last]
+	} else {
+		c.next += s.n
+	}
 	level := c.of.levels[c.random.IntN(len(c.of.levels))]
 	var body bytes.Buffer
 	for n := s.first; n < s.first+s.n; n++ {
 		body.WriteString(text(c.seed, c.id, n))
 		body.WriteByte('\n')
 	}
-	c.next += s.n
 	s.began = time.Now()
-	defer func() { s.ended = time.Now(); c.sent = append(c.sent, s) }()
+	defer func() {
+		s.ended = time.Now()
+		c.sent = append(c.sent, s)
+		c.open = err != nil
+	}()
 	resp, err := client.Post(url+"/v1/streams/"+s.stream+"/events?ack="+level, "application/x-ndjson", &body)
 	if err != nil {
 		return 0, err

@@ -108,6 +108,7 @@ func TestF1KillNineEverySecond(t *testing.T) {
 	const kills = 60
 	b := newBed(t, result{Fault: "F1", What: "kill -9 every second"}).with("spool.max_bytes=1GiB")
 	b.load = newLoad(0, 6, 300)
+	b.load.again = true
 	for range kills {
 		g := start(t, b.data, "", b.settings...)
 		b.Recover = max(b.Recover, g.recovery.Seconds())

@@ -193,6 +193,7 @@ func crashEverywhere(t *testing.T, refuses int) (crashes []crash) {
 					words = append(words, fmt.Sprintf("%d-%d-%d data", p/2, n, i))
 				}
 				b := identified(event.Durable, words...)
+				b.Caller = crashCallers[p/2]
 				if err := s.Accept(context.Background(), b); err != nil {
 					t.Error(err)
 					return
@@ -210,6 +211,9 @@ func crashEverywhere(t *testing.T, refuses int) (crashes []crash) {
 	s.end()
 	return crashes
 }
+
+// crashCallers are who is authenticated: an id is one with its caller.
+var crashCallers = [][]byte{nil, []byte("token")}
 
 // check opens what a crash left, and returns how many ids are known there.
 func (c *crash) check(t *testing.T, disk *memdisk.Memory) (known int) {
@@ -241,8 +245,8 @@ func (c *crash) check(t *testing.T, disk *memdisk.Memory) (known int) {
 			}
 		}
 	}
-	namer := s.secret.Namer(nil, []byte("p"))
 	for p := range 2 {
+		namer := s.secret.Namer(crashCallers[p], []byte("p"))
 		for n := range 8 {
 			for i := range 3 {
 				id := fmt.Sprintf("%d-%d-%d", p, n, i)

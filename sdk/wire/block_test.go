@@ -32,7 +32,7 @@ func full() (m *Meta, raw []byte) {
 			{Count: 2, Time: 1767225600_123456789, ID: []byte("01JZ"), Source: []byte("10.1.1.1"), Chain: []byte("sha256:00"),
 				TraceParent: []byte("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"), TraceState: []byte("a=1,b=2")},
 			{Count: 0, Time: math.MinInt64, ID: []byte("01JZ"), TraceParent: []byte("00-0AF7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")},
-			{Count: 4, Time: math.MaxInt64, Source: []byte("me"), ClientID: []byte("r-1")},
+			{Count: 4, Time: math.MaxInt64, Source: []byte("me"), ClientID: []byte("r-1"), Caller: []byte("t")},
 		},
 		IDs:   [][]byte{nil, []byte("a"), {}, nil, []byte("b"), nil},
 		Times: []int64{0, 1767225600_000000000, 1767225600_250000000, math.MinInt64, 0, math.MaxInt64},
