@@ -25,6 +25,8 @@ const (
 	recallMost = 10 * time.Minute
 	// recallRuns is the bytes that are read of each JetStream stream, and recallBlocks those of metadata in the spool.
 	recallRuns, recallBlocks = 64 << 20, 32 << 20
+	// recallFrames is the most that are looked at in the spool: what was not answered lies in far fewer.
+	recallFrames = 100_000
 	// recallTime is what the backend of a stream has for it.
 	recallTime = 3 * time.Second
 	// glance is what is read of a frame at first: mostly that has all of its metadata.
@@ -138,7 +140,7 @@ func (r *recollection) since(newest time.Time) time.Time {
 // readSpool reads the metadata of what the spool has.
 func (r *recollection) readSpool(from *spool.Spool) {
 	left := recallBlocks
-	from.Recent(r.since(from.Newest()), func(f *spool.Glance) (more bool) {
+	from.Recent(r.since(from.Newest()), recallFrames, func(f *spool.Glance) (more bool) {
 		head, err := f.Head(glance)
 		block, need := wire.Block(head, f.Codec)
 		for err == nil && block == nil && need > len(head) {

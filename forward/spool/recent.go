@@ -41,11 +41,12 @@ func (s *Spool) Newest() (at time.Time) {
 	return at
 }
 
-// Recent calls visit with the frames that were written since a moment, those of the tail too, the newest first, until it
-// returns false. What can't be read is passed over. It is called before Run.
-func (s *Spool) Recent(since time.Time, visit func(*Glance) (more bool)) {
+// Recent calls visit with the frames that were written since a moment, most at most, those of the tail too, the newest first,
+// until it returns false. What can't be read is passed over. It is called before Run.
+func (s *Spool) Recent(since time.Time, most int, visit func(*Glance) (more bool)) {
 	g := Glance{s: s}
-	for _, r := range s.refsSince(since) {
+	refs := s.refsSince(since, most)
+	for _, r := range refs[:min(most, len(refs))] {
 		var raw [headerSize]byte
 		if n, _ := r.seg.file.ReadAt(raw[:], r.off); n < headerSize {
 			continue
@@ -60,21 +61,37 @@ func (s *Spool) Recent(since time.Time, visit func(*Glance) (more bool)) {
 	}
 }
 
-// refsSince returns the frames of the segments that were written to since a moment, the newest first.
-func (s *Spool) refsSince(since time.Time) (all []ref) {
+// refsSince returns the frames of the newest segments that were written to since a moment and together have most frames or
+// more, the newest first.
+func (s *Spool) refsSince(since time.Time, most int) (all []ref) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for p := range s.lanes {
-		for _, refs := range [][]ref{s.lanes[p].tail, s.lanes[p].refs} {
-			for i := range refs {
-				if seg := refs[i].seg; !seg.gone && !seg.last.Before(since) {
-					all = append(all, refs[i])
-				}
-			}
+	frames := map[*segment]int{}
+	s.eachRef(func(r *ref) { frames[r.seg]++ })
+	wanted, sum := map[*segment]bool{}, 0
+	for _, seg := range slices.Backward(s.segments) {
+		if wanted[seg] = !seg.gone && !seg.last.Before(since) && sum < most; wanted[seg] {
+			sum += frames[seg]
 		}
 	}
+	s.eachRef(func(r *ref) {
+		if wanted[r.seg] {
+			all = append(all, *r)
+		}
+	})
 	slices.SortFunc(all, func(a, b ref) int {
 		return cmp.Or(cmp.Compare(b.seg.number, a.seg.number), cmp.Compare(b.off, a.off))
 	})
 	return all
+}
+
+// eachRef calls f with what is known of written frames, confirmed or not; s.mu is held.
+func (s *Spool) eachRef(f func(*ref)) {
+	for p := range s.lanes {
+		for _, refs := range [][]ref{s.lanes[p].tail, s.lanes[p].refs} {
+			for i := range refs {
+				f(&refs[i])
+			}
+		}
+	}
 }
