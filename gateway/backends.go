@@ -49,7 +49,7 @@ func (g *Gateway) openDelivery(ctx context.Context, name string, cfg *config.Str
 		return delivery{}, err
 	}
 	if b := g.bus(name, cfg.Backend); b != nil {
-		return b.open(ctx, name, g.folder.Id, cfg.Partitions.Max, g.log)
+		return b.open(ctx, name, g.folder.ID, cfg.Partitions.Max, g.log)
 	}
 	return g.openWebhook(name, cfg.Backend, g.cfg.Backends[cfg.Backend].Webhook)
 }

@@ -178,7 +178,7 @@ func TestReplayThatWasCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	// As it would be had nobody noted what became of these two, and of 3, which was about to be handed over.
-	doc := fmt.Sprintf(`{"settled":{},"handed":{"letters":{"%[1]s":[[1,3]]},"after":[0]}}`, in.folder.Id)
+	doc := fmt.Sprintf(`{"settled":{},"handed":{"letters":{"%[1]s":[[1,3]]},"after":[0]}}`, in.folder.ID)
 	if _, err := in.store.Letters.Write(t.Context(), "web", []byte(doc), book.revision); err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func TestSettledLettersGo(t *testing.T) {
 	for path, at := range map[string]string{"": "/v1/deadletter/{stream}", "/3": "/v1/deadletter/{stream}/{letter}"} {
 		resp, body := in.do("GET", fmt.Sprintf("http://%s/v1/deadletter/web%s", in.addresses.admin, path), "")
 		d.check("GET", at, resp, []byte(body))
-		if resp.StatusCode != 200 || !strings.Contains(body, fmt.Sprintf(`"letter":"%s.3"`, in.folder.Id)) {
+		if resp.StatusCode != 200 || !strings.Contains(body, fmt.Sprintf(`"letter":"%s.3"`, in.folder.ID)) {
 			t.Errorf("%d %s", resp.StatusCode, body)
 		}
 	}
@@ -238,7 +238,7 @@ func TestSettledLettersGo(t *testing.T) {
 		t.Errorf("%+v", rows)
 	}
 	book, err := in.openBook(t.Context(), "web")
-	if err != nil || book.Settled[in.folder.Id].Ranges() != 1 {
+	if err != nil || book.Settled[in.folder.ID].Ranges() != 1 {
 		t.Errorf("%+v %v", book, err)
 	}
 	if status, body := in.call("GET", fmt.Sprintf("http://%s/v1/deadletter/web?settled=true", in.addresses.admin), "", ""); status != 200 || !strings.Contains(body, `"settled":true`) {

@@ -13,7 +13,7 @@ func (g *Gateway) quic() (*ingest.QUICConfig, error) {
 	if !c.On() {
 		return nil, nil
 	}
-	keys, err := g.folder.QuicKeys()
+	keys, err := g.folder.QUICKeys()
 	if err != nil {
 		return nil, err
 	}

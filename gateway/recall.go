@@ -3,15 +3,12 @@ package gateway
 import (
 	"cmp"
 	"context"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/headgate-io/headgate/forward/jetstream"
 	"github.com/headgate-io/headgate/forward/spool"
 	"github.com/headgate-io/headgate/internal/compress"
-	"github.com/headgate-io/headgate/internal/wholefile"
 	"github.com/headgate-io/headgate/internal/window"
 	"github.com/headgate-io/headgate/sdk/wire"
 )
@@ -33,32 +30,10 @@ const (
 	glance = 4 << 10
 )
 
-// uncleanName is a file that is there while a gateway runs, and after it unless that has stopped in order.
-const uncleanName = "unclean"
-
-// begin notes that a gateway runs, and reports whether the one before did not stop in order.
-func (f *folder) begin() (unclean bool, err error) {
-	path := f.windowFolder(uncleanName)
-	if _, err := os.Stat(path); err == nil {
-		return true, nil
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return false, err
-	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600) // without a byte in it: a full disk has room for it
-	if err != nil {
-		return false, err
-	}
-	if err := file.Close(); err != nil {
-		return false, err
-	}
-	return false, wholefile.SyncFolder(filepath.Dir(path))
-}
-
 // noteStart finds out whether ids have to be recalled.
 func (g *Gateway) noteStart() {
 	var err error
-	if g.unclean, err = g.folder.begin(); err != nil {
+	if g.unclean, err = g.folder.Begin(); err != nil {
 		g.log.Warn("it can't be noted that the gateway runs: after a crash, what was stored and not answered is stored again when it is sent again", "error", err)
 	}
 }
@@ -71,7 +46,7 @@ func (g *Gateway) noteStop() {
 		whole = whole && (s.idLog == nil || s.idLog.Stats().Failed == 0)
 	}
 	if whole {
-		_ = os.Remove(g.folder.windowFolder(uncleanName)) // else ids are looked for that are there
+		_ = g.folder.End() // else ids are looked for that are there
 	}
 }
 
@@ -92,7 +67,7 @@ func (g *Gateway) recall(ctx context.Context, s *stream) {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, recallTime)
 			defer cancel()
-			q := jetstream.Recent{Stream: s.name, Gateway: g.folder.id, Since: r.since, Bytes: recallRuns}
+			q := jetstream.Recent{Stream: s.name, Gateway: g.folder.ID, Since: r.since, Bytes: recallRuns}
 			err = b.reader.Recent(ctx, q, func(m jetstream.Message) error { r.run(&m); return nil })
 		}
 		if err != nil {

@@ -41,7 +41,7 @@ func (d *deadLetter) refusedSoFar(ctx context.Context) (map[int32]*ledger.Set, e
 			l := admin.Letter{Row: rows[i]}
 			partition, noPartition := strconv.ParseInt(l.Attribute("partition"), 10, 32)
 			number, noNumber := strconv.ParseUint(l.Attribute("number"), 10, 64)
-			if noPartition != nil || noNumber != nil || number == 0 || l.Gateway != d.g.folder.Id {
+			if noPartition != nil || noNumber != nil || number == 0 || l.Gateway != d.g.folder.ID {
 				continue
 			}
 			s := all[int32(partition)]

@@ -63,7 +63,7 @@ func (s *stores) openLocal(ctx context.Context, f *datafolder.Folder, cfg config
 	// The keeper holds the limits of all streams together below max_bytes. The server's own bound would only stop it from
 	// lowering them, stream by stream, once max_bytes is less than before.
 	err = s.startEvents(ctx, f, natsd.Config{
-		Name: "headgate-" + f.Id, Dir: f.File("jetstream"), MaxStore: math.MaxInt64 / 2, MaxPayload: config.MaxPayload,
+		Name: "headgate-" + f.ID, Dir: f.File("jetstream"), MaxStore: math.MaxInt64 / 2, MaxPayload: config.MaxPayload,
 		Aside: s.aside, PutBack: true, Free: f.Free, Need: f.Reserve / 2,
 	}, log)
 	if err != nil {

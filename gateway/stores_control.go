@@ -61,7 +61,7 @@ func openControl(ctx context.Context, f *datafolder.Folder, log *slog.Logger) (*
 
 func startControl(ctx context.Context, f *datafolder.Folder, log *slog.Logger) (c *controlStore, err error) {
 	c = &controlStore{}
-	c.server, err = natsd.Start(ctx, natsd.Config{Name: "control-" + f.Id, Dir: f.File("control"), MaxStore: controlBytes, Free: f.Free, Need: f.Reserve / 2}, log)
+	c.server, err = natsd.Start(ctx, natsd.Config{Name: "control-" + f.ID, Dir: f.File("control"), MaxStore: controlBytes, Free: f.Free, Need: f.Reserve / 2}, log)
 	if err == nil {
 		c.conn, err = c.server.Connect("control")
 	}

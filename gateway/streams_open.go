@@ -74,7 +74,7 @@ func (g *Gateway) newForwarder(s *stream, cfg *config.Stream, partitions int) (*
 	}
 	frameBytes := int(cfg.Frame.Bytes)
 	return forward.New(forward.Config{
-		Stream: s.name, Gateway: g.folder.Id, BackendName: cfg.Backend, Partitions: partitions, Codec: cfg.Codec,
+		Stream: s.name, Gateway: g.folder.ID, BackendName: cfg.Backend, Partitions: partitions, Codec: cfg.Codec,
 		LingerWaiting: time.Duration(cfg.Linger.Waiting), LingerIdle: time.Duration(cfg.Linger.Idle),
 		FrameBytes: frameBytes, FrameEvents: cfg.Frame.Events, MaxRun: min(frameBytes, s.delivery.maxRun),
 	}, s.delivery.Backend, deps)

@@ -39,7 +39,7 @@ type adaptive struct {
 // newAdaptive returns what runs the table of a stream.
 func (g *Gateway) newAdaptive(s *stream, stored *storedTable, m *partitioner.Meter) *adaptive {
 	a := &adaptive{
-		stream: s, gateway: g.folder.Id, log: g.log.With("stream", s.name), meter: m, stored: stored,
+		stream: s, gateway: g.folder.ID, log: g.log.With("stream", s.name), meter: m, stored: stored,
 		names: keyNames{known: map[[2]uint64]partitioner.Named{}},
 	}
 	a.figures.Store(&figures{})

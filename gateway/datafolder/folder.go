@@ -17,10 +17,10 @@ import (
 	"github.com/headgate-io/headgate/internal/wholefile"
 )
 
-// folder is the data folder of one gateway: locked while it runs, with an identity that is made once.
+// Folder is the data folder of one gateway: locked while it runs, with an identity that is made once.
 type Folder struct {
 	Path string
-	Id   string // 16 hex digits: the {gateway} of subjects and frames
+	ID   string // 16 hex digits: the {gateway} of subjects and frames
 	lock *os.File
 
 	Reserve int64 // bytes that the spool leaves free on the disk
@@ -90,10 +90,10 @@ func (f *Folder) identify() error {
 	case err == nil && errKept == nil && id != kept:
 		return fmt.Errorf("%s says %s and %s says %s; put the one that the data was written under (it ends every subject, and tail -o json shows it as gateway) into both", path, id, second, kept)
 	case err == nil && errKept == nil:
-		f.Id = id
+		f.ID = id
 		return nil
 	case err == nil: // the second is from before there was one, or lost
-		f.Id = id
+		f.ID = id
 		return f.keepID(second)
 	case errKept == nil:
 		return fmt.Errorf("%w; the data was written under %s: `echo %[2]s > %s` goes on with it; a new gateway needs an empty folder", err, kept, path)
@@ -106,7 +106,7 @@ func (f *Folder) identify() error {
 	if _, err := rand.Read(raw); err != nil {
 		return fmt.Errorf("make gateway id: %w", err)
 	}
-	f.Id = hex.EncodeToString(raw)
+	f.ID = hex.EncodeToString(raw)
 	return errors.Join(f.keepID(path), f.keepID(second))
 }
 
@@ -137,7 +137,7 @@ func (e missingError) Is(target error) bool { return target == fs.ErrNotExist }
 func (f *Folder) keepID(path string) error {
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
 	if err == nil {
-		err = wholefile.Write(path, []byte(f.Id+"\n"))
+		err = wholefile.Write(path, []byte(f.ID+"\n"))
 	}
 	if err != nil {
 		return fmt.Errorf("keep gateway id: %w", err)

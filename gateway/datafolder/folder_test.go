@@ -15,7 +15,7 @@ func TestM11TheIdentityIsNeverMadeAnewBesideData(t *testing.T) {
 			return "", err
 		}
 		f.Close()
-		return f.Id, nil
+		return f.ID, nil
 	}
 	dir := t.TempDir()
 	id, err := open(dir)
@@ -71,15 +71,15 @@ func TestOneProcessAFolder(t *testing.T) {
 	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "in use by process") {
 		t.Errorf("F12: a second lock: %v", err)
 	}
-	id := first.Id
+	id := first.ID
 	first.Close()
 	second, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer second.Close()
-	if second.Id != id || len(id) != 16 {
-		t.Errorf("the identity changed from %q to %q", id, second.Id)
+	if second.ID != id || len(id) != 16 {
+		t.Errorf("the identity changed from %q to %q", id, second.ID)
 	}
 }
 

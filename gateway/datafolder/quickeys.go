@@ -11,9 +11,9 @@ import (
 	"github.com/headgate-io/headgate/internal/wholefile"
 )
 
-// QuicKeys reads the keys of the data folder, or makes them. Lost ones cost nothing but time: clients of before notice late
+// QUICKeys reads the keys of the data folder, or makes them. Lost ones cost nothing but time: clients of before notice late
 // that their connections are gone.
-func (f *Folder) QuicKeys() (*quicdoor.Keys, error) {
+func (f *Folder) QUICKeys() (*quicdoor.Keys, error) {
 	path := f.File("quic.key")
 	var k quicdoor.Keys
 	all, err := os.ReadFile(path)
