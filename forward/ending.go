@@ -34,6 +34,9 @@ func (l *lane) popRun(n int, refused []refusal) (done []popped, held int64) {
 	for i, fr := range l.queue[:n] {
 		done[i] = popped{fr, !fr.durable}
 		fr.durable = true
+		if len(refused) < fr.left() {
+			l.named(fr)
+		}
 		held += fr.held
 		events += fr.left()
 	}

@@ -95,19 +95,27 @@ func (l *lane) writeSeal(ctx context.Context) bool {
 	return true
 }
 
-// Follow has the next frame of a partition's lane name these frames as predecessors.
+// Follow has the next frames of a partition's lane name these frames as predecessors, until one that does is stored: a power
+// cut may take the first one and leave the second, and the backend may refuse it.
 func (f *Forwarder) Follow(partition int32, after ...wire.Predecessor) {
 	l := f.lanes[partition]
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.after = append(l.after, after...)
+	l.after, l.told = append(l.after, after...), l.told+len(after)
 	if l.open != nil {
 		l.cut()
 		wake(l.sealer)
 	}
 }
 
-// Unnamed returns the predecessors that a partition's lane was told to name and has had no frame for yet.
+// named notes that a frame is stored with the predecessors that it names; l.mu is held.
+func (l *lane) named(fr *frame) {
+	if n := len(l.after) - (l.told - fr.names); n > 0 {
+		l.after = append(l.after[:0], l.after[n:]...)
+	}
+}
+
+// Unnamed returns the predecessors that a partition's lane was told to name and no frame of it that is stored names yet.
 func (f *Forwarder) Unnamed(partition int32) []wire.Predecessor {
 	l := f.lanes[partition]
 	l.mu.Lock()

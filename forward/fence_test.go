@@ -119,23 +119,61 @@ func TestFollowNamesPredecessorsInTheNextFrame(t *testing.T) {
 		<-time.After(time.Second)
 		forward(t, f, routed(2, 1, "second"))
 		<-time.After(time.Second)
-		var after []int
-		for _, run := range m.sent() {
-			for rest := run.Payload; len(rest) > 0; {
-				block, _, next, err := wire.SplitFrame(rest, "s2")
-				if err != nil {
-					t.Fatal(err)
-				}
-				var meta wire.Meta
-				if err := wire.ParseMeta(block, &meta); err != nil {
-					t.Fatal(err)
-				}
-				after = append(after, len(meta.After))
-				rest = next
-			}
-		}
-		if !slices.Equal(after, []int{0, 2, 0}) {
+		if after := predecessors(t, m.sent()); !slices.Equal(after, []int{0, 2, 0}) {
 			t.Errorf("frames name %v predecessors", after)
+		}
+	})
+}
+
+// predecessors returns how many each frame names.
+func predecessors(t *testing.T, runs []Run) (after []int) {
+	t.Helper()
+	for _, run := range runs {
+		for rest := run.Payload; len(rest) > 0; {
+			block, _, next, err := wire.SplitFrame(rest, "s2")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var meta wire.Meta
+			if err := wire.ParseMeta(block, &meta); err != nil {
+				t.Fatal(err)
+			}
+			after = append(after, len(meta.After))
+			rest = next
+		}
+	}
+	return after
+}
+
+// The first frame may be lost in a power cut that leaves the second, or be refused: all name predecessors until one is stored.
+func TestFramesNamePredecessorsUntilOneIsStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		m.answer = func(_ context.Context, run *Run) error {
+			<-time.After(time.Second)
+			if run.First == 1 {
+				return &SendError{Refused: true, Code: event.EventTooLarge}
+			}
+			return nil
+		}
+		f := start(t, config(1), m, Deps{})
+		f.Follow(0, wire.Predecessor{Partition: 3, Gateway: "g", Number: 9})
+		forward(t, f, routed(1, 0, "refused"))
+		<-time.After(500 * time.Millisecond)
+		forward(t, f, routed(2, 0, "first")) // opened before anybody knows
+		<-time.After(time.Second)            // it is on its way
+		forward(t, f, routed(3, 0, "second"))
+		if n := len(f.Unnamed(0)); n != 1 {
+			t.Errorf("%d predecessors are unnamed before a frame is stored", n)
+		}
+		<-time.After(3 * time.Second)
+		forward(t, f, routed(3, 0, "third"))
+		<-time.After(3 * time.Second)
+		if after := predecessors(t, m.sent()); !slices.Equal(after, []int{1, 1, 0}) {
+			t.Errorf("frames name %v predecessors", after)
+		}
+		if n := len(f.Unnamed(0)); n != 0 {
+			t.Errorf("%d predecessors are unnamed", n)
 		}
 	})
 }

@@ -25,6 +25,7 @@ type frame struct {
 	durable  bool        // in the spool, or confirmed: receipts know
 	over     bool        // the lane is done with it: the spool recycles it
 
+	names        int          // lane.told when it was opened, 0 when it names no predecessors
 	framing      wire.Framing // Prefixed holds any event, NDJSON those without a newline
 	tableVersion uint64
 	first        uint64 // number of its first event, from sealing on

@@ -52,7 +52,8 @@ type lane struct {
 	numbered chan struct{} // closed when the sender may send what an earlier process left
 	counts   laneCounts
 	sealing  *seal              // nil for none
-	after    []wire.Predecessor // what the next frame names as its predecessors
+	after    []wire.Predecessor // what new frames name as their predecessors: no frame that is stored does yet
+	told     int                // how many predecessors there have been in all; after has the last ones
 	stored   uint64             // number of the last event that this process knows to be stored, 0 for none
 	ack      time.Duration      // how long a run takes, smoothed
 }
@@ -118,8 +119,8 @@ func (l *lane) begin(in *intake, e *event.Event) {
 	}
 	limit := l.f.cfg.FrameBytes
 	l.open, l.due = openFrame(min(l.size+l.size/8, limit), limit, framing, in.batch.TableVersion), in.due
-	if l.after != nil {
-		l.open.draft.meta.After, l.after = append(l.open.draft.meta.After, l.after...), nil
+	if len(l.after) > 0 {
+		l.open.draft.meta.After, l.open.names = append(l.open.draft.meta.After, l.after...), l.told
 	}
 }
 

@@ -198,6 +198,13 @@ const maxPredecessors = 1024
 // Predecessors returns what is remembered, of each pair of partitions the last.
 func (t *Table) Predecessors() []Predecessor { return slices.Clone(t.after) }
 
+// remembers tells that what comes to a partition is known to be behind m of another one: a lower number must not take its place.
+func (t *Table) remembers(from, to int32, m Predecessor) bool {
+	return slices.ContainsFunc(t.after, func(o Predecessor) bool {
+		return o.From == from && o.To == to && o.Gateway == m.Gateway && o.Number >= m.Number
+	})
+}
+
 // remember adds a predecessor to a table that is nobody else's yet.
 func (t *Table) remember(m Predecessor) {
 	t.after = slices.DeleteFunc(slices.Clone(t.after), func(o Predecessor) bool {

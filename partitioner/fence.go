@@ -84,7 +84,7 @@ func (f *Fence) Marks() (all []Predecessor) {
 			all = addMark(all, Predecessor{From: c.From, To: c.To, Gateway: f.gateway, Number: n})
 		}
 		for _, m := range f.before[c.From] {
-			if m.From != c.To {
+			if m.From != c.To && !f.table.remembers(m.From, c.To, m) {
 				all = addMark(all, Predecessor{From: m.From, To: c.To, Gateway: m.Gateway, Number: m.Number})
 			}
 		}
