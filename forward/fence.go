@@ -83,8 +83,10 @@ func (l *lane) writeSeal(ctx context.Context) bool {
 				return nil
 			default:
 			}
-			last, err = b.Seal(ctx, l.partition, s.version)
-			return err
+			return l.alone(ctx, func() (err error) {
+				last, err = b.Seal(ctx, l.partition, s.version)
+				return err
+			})
 		}))
 		if err != nil {
 			return false

@@ -19,6 +19,7 @@ type lane struct {
 	sealer  chan struct{}           // wakes the sealer: capacity 1
 	timer   *time.Timer             // wakes the sealer when the open frame is due
 	sender  chan struct{}           // wakes the sender: capacity 1
+	calling chan struct{}           // holds one while the backend is asked where the lane ended, or seals it: capacity 1
 	trouble atomic.Pointer[trouble] // nil unless the backend's last answer was a failure
 
 	next      uint64 // number of the next event to be sealed, 0 before Resume; the sealer's
@@ -60,7 +61,7 @@ type lane struct {
 
 func newLane(f *Forwarder, partition int32) *lane {
 	return &lane{
-		f: f, partition: partition, sealer: make(chan struct{}, 1), sender: make(chan struct{}, 1), timer: time.NewTimer(math.MaxInt64),
+		f: f, partition: partition, sealer: make(chan struct{}, 1), sender: make(chan struct{}, 1), calling: make(chan struct{}, 1), timer: time.NewTimer(math.MaxInt64),
 		quit: make(chan struct{}), numbered: make(chan struct{}), numbers: numbers{met: make(chan struct{})},
 	}
 }

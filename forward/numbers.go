@@ -37,9 +37,18 @@ func (l *lane) introduce(ctx context.Context) error {
 	return nil
 }
 
+// ended asks the backend where the lane ended.
+func (l *lane) ended(ctx context.Context) (last uint64, err error) {
+	err = l.alone(ctx, func() (err error) {
+		last, err = l.f.backend.Resume(ctx, l.partition)
+		return err
+	})
+	return last, err
+}
+
 // resume asks the backend where the lane ended, and numbers it.
 func (l *lane) resume(ctx context.Context) error {
-	last, err := l.f.backend.Resume(ctx, l.partition)
+	last, err := l.ended(ctx)
 	if err == nil {
 		l.numbers.known.Store(last + 1)
 		l.next = max(last, l.highest) + 1
@@ -114,7 +123,7 @@ func (l *lane) meet(ctx context.Context) error {
 	n := &l.numbers
 	if n.known.Load() == 0 {
 		err := l.retry(ctx, "resume", l.limited(func(ctx context.Context) error {
-			last, err := l.f.backend.Resume(ctx, l.partition)
+			last, err := l.ended(ctx)
 			if err != nil {
 				return err
 			}

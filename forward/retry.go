@@ -38,6 +38,18 @@ func (l *lane) limited(call func(context.Context) error) func(context.Context) e
 	}
 }
 
+// alone makes a call of the backend while no other call of the lane is under way: the sealer asks where an empty lane ended, and
+// the sender may have to seal it meanwhile.
+func (l *lane) alone(ctx context.Context, call func() error) error {
+	select {
+	case l.calling <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-l.calling }()
+	return call()
+}
+
 // sleep waits for d and reports false when ctx ended first. It is shorter when the lane need not go on after one more try.
 func (l *lane) sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)

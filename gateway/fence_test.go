@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/headgate-io/headgate/forward"
+	"github.com/headgate-io/headgate/internal/race"
 )
 
 // Whatever gets lost, comes late or twice, and wherever the process crashes: nothing that was acknowledged is lost, nothing is
@@ -23,6 +24,9 @@ func TestFenceUnderFaults(t *testing.T) {
 		return
 	}
 	schedules, events, fences, failed := 500, 0, 0, 0
+	if race.Enabled {
+		schedules = 50 // each takes ten times as long
+	}
 	if n, err := strconv.Atoi(os.Getenv("FENCE")); err == nil {
 		schedules = n
 	}
