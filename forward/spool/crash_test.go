@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/headgate-io/headgate/internal/memdisk"
 )
 
 // model is what a spool must have: the frames that were acknowledged and not confirmed, and may have: all others that
@@ -93,13 +95,12 @@ func TestM03EveryCrashIsSurvived(t *testing.T) {
 func live(t *rapid.T, files *memory, m *model, life int) {
 	budget := rapid.IntRange(0, 60).Draw(t, "operations")
 	flaky := rapid.SampledFrom([]int{0, 0, 5, 9}).Draw(t, "flaky")
-	files.pieces = func(n int) int { return n / 2 }
-	files.fail = func() error {
-		if budget--; budget < 0 || flaky > 0 && files.ops%flaky == 0 {
-			return errDisk
+	files.Fail(func(op int) error {
+		if budget--; budget < 0 || flaky > 0 && op%flaky == 0 {
+			return memdisk.ErrDisk
 		}
 		return nil
-	}
+	})
 	s, err := New(Config{SegmentBytes: 3000}, Deps{Files: files})
 	if err != nil {
 		return
@@ -150,7 +151,7 @@ func segmentOf(t testing.TB, frames, size int) (files *memory, name string, want
 func survivors(t testing.TB, files *memory, name string, content []byte, want []Frame) (have int) {
 	t.Helper()
 	m := newMemory()
-	m.put(name, content)
+	m.Put(name, content)
 	s, err := New(Config{}, Deps{Files: m})
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +178,7 @@ func TestF3TruncatedAtEveryByte(t *testing.T) {
 		records, size = 64, 950
 	}
 	files, name, want := segmentOf(t, records, size)
-	whole := files.files[name].seen
+	whole := files.Content(name)
 	record := len(whole) / len(want)
 	for n := range whole {
 		if have := survivors(t, files, name, whole[:n], want); have != n/record {
@@ -193,7 +194,7 @@ func TestF4EveryBitFlipped(t *testing.T) {
 		records = 45
 	}
 	files, name, want := segmentOf(t, records, 300)
-	whole := files.files[name].seen
+	whole := files.Content(name)
 	var before, after runtime.MemStats
 	for bit := range len(whole) * 8 {
 		flipped := bytes.Clone(whole)
@@ -219,9 +220,9 @@ func TestF4EveryBitFlipped(t *testing.T) {
 // M09: damage in an old segment is set aside once and then written out of it; what is around it is delivered.
 func TestM09DamageIsSetAsideOnce(t *testing.T) {
 	files, name, want := segmentOf(t, 10, 400)
-	record := len(files.files[name].seen) / len(want)
-	files.files[name].seen[3*record+headerSize+7] ^= 1 // a payload
-	files.files[name].seen[6*record+20] ^= 1           // a header
+	record := len(files.Content(name)) / len(want)
+	files.flip(name, 3*record+headerSize+7) // a payload
+	files.flip(name, 6*record+20)           // a header
 	s := start(t, files, Config{}, nil)
 	rest := append(append(append([]Frame(nil), want[:3]...), want[4:6]...), want[7:]...)
 	same(t, all(t, s.Spool, 0), rest)
@@ -252,12 +253,12 @@ func TestM09DamageIsSetAsideOnce(t *testing.T) {
 
 func TestM05ExamineNamesSegmentAndOffset(t *testing.T) {
 	files, name, want := segmentOf(t, 10, 400)
-	record := int64(len(files.files[name].seen) / len(want))
-	files.files[name].seen[3*record+headerSize] ^= 1
+	record := len(files.Content(name)) / len(want)
+	files.flip(name, 3*record+headerSize)
 	var found []Damage
 	frames := 0
 	err := Examine(files, func(Record) error { frames++; return nil }, func(d Damage) error { found = append(found, d); return nil })
-	if err != nil || frames != 9 || len(found) != 1 || found[0].Segment != name || found[0].Offset != 3*record || found[0].First != 10 {
+	if err != nil || frames != 9 || len(found) != 1 || found[0].Segment != name || found[0].Offset != int64(3*record) || found[0].First != 10 {
 		t.Fatalf("%v, %d frames, %v", err, frames, found)
 	}
 	if text := found[0].String(); !strings.Contains(text, name) || !strings.Contains(text, fmt.Sprint("offset ", 3*record)) {
@@ -311,7 +312,7 @@ func FuzzSegment(f *testing.F) {
 	f.Add(bytes.Repeat(marker[:], 40))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		m := newMemory()
-		m.put(segmentName(1, salt), content)
+		m.Put(segmentName(1, salt), content)
 		s, err := New(Config{}, Deps{Files: m})
 		if err != nil {
 			t.Fatal(err)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/headgate-io/headgate/internal/memdisk"
 )
 
 // bounds opens a spool, and returns what it knows of the first partition's numbers.
@@ -22,13 +24,12 @@ func TestF2ReservedNumbersSurvive(t *testing.T) {
 	for ops := range 12 {
 		files, given := newMemory(), uint64(0)
 		left := ops + 3 // a spool makes its cursor first
-		files.fail = func() error {
+		files.Fail(func(int) error {
 			if left--; left < 0 {
-				return errDisk
+				return memdisk.ErrDisk
 			}
 			return nil
-		}
-		files.pieces = func(n int) int { return n / 2 }
+		})
 		if s, err := New(Config{}, Deps{Files: files}); err == nil {
 			for last := uint64(10); last < 6*numbersStep; last += numbersStep {
 				if bound, err := s.Reserve(0, last); err == nil {
@@ -61,12 +62,12 @@ func TestM11NumbersDamaged(t *testing.T) {
 	if _, err := s.Reserve(0, second); err != nil || s.numbers.writes != 2 {
 		t.Error("what is reserved is reserved again")
 	}
-	content := files.files[numbersName].seen
+	content := files.Content(numbersName)
 	for _, at := range []int{0, 9, 17, numbersUsed, numbersSlot, numbersSlot + 9, numbersSlot + 16, numbersSlot + numbersUsed + 3} {
 		damaged := bytes.Clone(content)
 		damaged[at] ^= 1
 		m := newMemory()
-		m.put(numbersName, damaged)
+		m.Put(numbersName, damaged)
 		again, known := bounds(t, m)
 		if known != first && known != second {
 			t.Errorf("byte %d: %d, want %d or %d", at, known, first, second)
@@ -77,7 +78,7 @@ func TestM11NumbersDamaged(t *testing.T) {
 	}
 	for _, size := range []int{0, 1, numbersUsed, numbersSlot + 5} {
 		m := newMemory()
-		m.put(numbersName, content[:size])
+		m.Put(numbersName, content[:size])
 		if _, known := bounds(t, m); known != 0 && known != second {
 			t.Errorf("%d bytes: %d", size, known)
 		}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/event"
+
+	"github.com/headgate-io/headgate/internal/memdisk"
 )
 
 // running is a spool under test.
@@ -247,12 +249,12 @@ func TestF5AFailedSyncPoisonsTheFile(t *testing.T) {
 	for at := range 12 {
 		files := newMemory()
 		n := 0
-		files.fail = func() error {
+		files.Fail(func(int) error {
 			if n++; n == at+4 || n == at+5 {
-				return errDisk
+				return memdisk.ErrDisk
 			}
 			return nil
-		}
+		})
 		s := start(t, files, Config{}, nil)
 		var want []Frame
 		for i := range 8 {
@@ -260,9 +262,7 @@ func TestF5AFailedSyncPoisonsTheFile(t *testing.T) {
 			want = append(want, f)
 			s.add(f)
 		}
-		files.mu.Lock()
-		files.fail = func() error { return errDisk } // nothing more: what is there must be enough
-		files.mu.Unlock()
+		files.Fail(func(int) error { return memdisk.ErrDisk }) // nothing more: what is there must be enough
 		after := files.crash(func(int) int { return 2 })
 		again, err := New(Config{}, Deps{Files: after})
 		if err != nil {
@@ -272,16 +272,14 @@ func TestF5AFailedSyncPoisonsTheFile(t *testing.T) {
 		if st := s.Stats(); st.Failed == 0 {
 			t.Errorf("no failure at operation %d", at)
 		}
-		files.mu.Lock()
-		files.fail = nil
-		files.mu.Unlock()
+		files.Fail(nil)
 	}
 }
 
 // F08, F11: a disk that takes nothing refuses new work, and not for ever when the backend takes what there was.
 func TestF11ADiskThatTookNothingIsTriedAgain(t *testing.T) {
 	files := newMemory()
-	files.fail = func() error { return errDisk }
+	files.Fail(func(int) error { return memdisk.ErrDisk })
 	s := start(t, files, Config{}, nil)
 	done := make(chan struct{})
 	s.Append(&Entry{Frame: frame(0, 1, 1, 10), Waited: true, Done: func() { close(done) }})
@@ -291,9 +289,7 @@ func TestF11ADiskThatTookNothingIsTriedAgain(t *testing.T) {
 	wait(t, "it takes more", func() bool { return s.Room() == nil })
 	s.Append(&Entry{Frame: frame(0, 2, 1, 10), Waited: true, Done: func() {}})
 	wait(t, "it is full again", func() bool { return s.Room() != nil })
-	files.mu.Lock()
-	files.fail = nil
-	files.mu.Unlock()
+	files.Fail(nil)
 	wait(t, "it heals by itself", func() bool { return s.Room() == nil && s.Stats().Frames == 1 })
 }
 
@@ -339,20 +335,20 @@ func TestM04TheCursorIsAHint(t *testing.T) {
 		want = append(want, f)
 		s.add(f)
 	}
-	old := files.copy().files[cursorName].seen
+	old := files.copy().Content(cursorName)
 	s.Advance(0, 20, 0)
 	_ = s.stop()
-	good := files.files[cursorName].seen
+	good := files.Content(cursorName)
 	ahead := newMemory()
 	c, err := openCursor(ahead, 0, false)
 	if err != nil || c.set(0, 1000, 0) != nil {
 		t.Fatal(err)
 	}
 	for name, content := range map[string][]byte{
-		"behind": old, "empty": {}, "half": good[:len(good)/2-100], "ahead": ahead.files[cursorName].seen, "noise": bytes.Repeat([]byte{0xa5}, 8192),
+		"behind": old, "empty": {}, "half": good[:len(good)/2-100], "ahead": ahead.Content(cursorName), "noise": bytes.Repeat([]byte{0xa5}, 8192),
 	} {
 		m := files.copy()
-		m.put(cursorName, content)
+		m.Put(cursorName, content)
 		again, err := New(Config{}, Deps{Files: m})
 		if err != nil {
 			t.Fatal(err)
@@ -363,9 +359,9 @@ func TestM04TheCursorIsAHint(t *testing.T) {
 		}
 		same(t, got, want[len(want)-len(got):])
 	}
-	for name := range files.files {
+	for _, name := range files.Names("") {
 		m := files.copy()
-		delete(m.files, name)
+		_ = m.Remove(name)
 		if _, err := New(Config{}, Deps{Files: m}); err != nil {
 			t.Errorf("without %s: %v", name, err)
 		}

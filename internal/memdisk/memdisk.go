@@ -49,6 +49,13 @@ func (m *Memory) Fail(f func(op int) error) {
 	m.fail = f
 }
 
+// Still calls f while nobody else uses the folder: f may call Kill and PowerCut.
+func (m *Memory) Still(f func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f()
+}
+
 func (m *Memory) op() error {
 	m.ops++
 	if m.fail == nil {
