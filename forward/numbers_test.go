@@ -11,6 +11,7 @@ import (
 
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/forward/spool"
+	"github.com/headgate-io/headgate/internal/logfolder"
 )
 
 // far is a backend in another process, which answers only while it is there, and takes what has a number that it knows for a
@@ -53,7 +54,7 @@ func (b *far) Send(ctx context.Context, r *Run) error {
 // startFar starts a forwarder with a spool in dir that reserves numbers, as a process does.
 func startFar(t *testing.T, dir string, b *far) *spooledForwarder {
 	t.Helper()
-	files, err := spool.Folder(dir)
+	files, err := logfolder.Make(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/forward/spool"
 	"github.com/headgate-io/headgate/internal/budget"
+	"github.com/headgate-io/headgate/internal/logfolder"
 )
 
 // spooled is a forwarder with a spool in a folder.
@@ -24,7 +25,7 @@ type spooledForwarder struct {
 
 func startSpooled(t *testing.T, dir string, cfg Config, b Backend, deps Deps) *spooledForwarder {
 	t.Helper()
-	files, err := spool.Folder(dir)
+	files, err := logfolder.Make(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/headgate-io/headgate/forward/spool"
 	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/internal/journal"
+	"github.com/headgate-io/headgate/internal/logfolder"
 	"github.com/headgate-io/headgate/internal/memdisk"
 	"github.com/headgate-io/headgate/internal/window"
 	"github.com/headgate-io/headgate/partitioner"
@@ -32,11 +33,11 @@ type (
 
 const spoolPart, logPart = "spool/", "log/"
 
-func (d spoolDisk) List() (all []spool.Info, err error) {
+func (d spoolDisk) List() (all []logfolder.Info, err error) {
 	infos, err := d.Memory.List()
 	for _, i := range infos {
 		if name, ok := strings.CutPrefix(i.Name, spoolPart); ok {
-			all = append(all, spool.Info{Name: name, Size: i.Size})
+			all = append(all, logfolder.Info{Name: name, Size: i.Size})
 		}
 	}
 	return all, err
@@ -46,16 +47,16 @@ func (d spoolDisk) Open(name string, create bool) (spool.File, error) {
 }
 func (d spoolDisk) Remove(name string) error { return d.Memory.Remove(spoolPart + name) }
 
-func (d logDisk) List() (all []journal.Info, err error) {
+func (d logDisk) List() (all []logfolder.Info, err error) {
 	infos, err := d.Memory.List()
 	for _, i := range infos {
 		if name, ok := strings.CutPrefix(i.Name, logPart); ok {
-			all = append(all, journal.Info{Name: name, Size: i.Size})
+			all = append(all, logfolder.Info{Name: name, Size: i.Size})
 		}
 	}
 	return all, err
 }
-func (d logDisk) Open(name string, create bool) (journal.File, error) {
+func (d logDisk) Open(name string, create bool) (logfolder.File, error) {
 	return d.Memory.Open(logPart+name, create)
 }
 func (d logDisk) Remove(name string) error { return d.Memory.Remove(logPart + name) }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/headgate-io/headgate/forward/spool"
 	"github.com/headgate-io/headgate/gateway/datafolder"
+	"github.com/headgate-io/headgate/internal/logfolder"
 	"github.com/headgate-io/headgate/internal/settings"
 )
 
@@ -52,7 +53,7 @@ func (g *Gateway) openSpool(s *stream) (*spool.Spool, error) {
 		return nil, nil
 	}
 	gone := g.folder.SpoolGone(name)
-	files, err := spool.Folder(g.folder.SpoolFolder(name))
+	files, err := logfolder.Make(g.folder.SpoolFolder(name))
 	if err == nil {
 		err = g.folder.MarkSpool(name)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/headgate-io/headgate/forward/spool"
 	"github.com/headgate-io/headgate/gateway/datafolder"
+	"github.com/headgate-io/headgate/internal/logfolder"
 )
 
 // EachSpool opens the spools of a data folder, one after the other, in the order of their streams' names.
@@ -20,7 +21,7 @@ func EachSpool(data string, visit func(stream string, files spool.Files) error) 
 		if !e.IsDir() {
 			continue
 		}
-		files, err := spool.Folder(filepath.Join(top, e.Name()))
+		files, err := logfolder.Make(filepath.Join(top, e.Name()))
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/headgate-io/headgate/internal/logfolder"
 	"github.com/headgate-io/headgate/internal/memdisk"
 )
 
@@ -163,7 +164,7 @@ func survivors(t testing.TB, files *memory, name string, content []byte, want []
 			t.Fatalf("a frame that is none: %+v", f)
 		}
 	}
-	if lost := len(want) - len(got); lost > 0 && len(m.names(quarantine)) == 0 && content != nil && s.stats.Torn+s.stats.DamagedSize > 0 {
+	if lost := len(want) - len(got); lost > 0 && len(m.names(logfolder.Quarantine)) == 0 && content != nil && s.stats.Torn+s.stats.DamagedSize > 0 {
 		t.Fatal("damage was not set aside")
 	}
 	return len(got)
@@ -226,10 +227,10 @@ func TestM09DamageIsSetAsideOnce(t *testing.T) {
 	s := start(t, files, Config{}, nil)
 	rest := append(append(append([]Frame(nil), want[:3]...), want[4:6]...), want[7:]...)
 	same(t, all(t, s.Spool, 0), rest)
-	if n := len(files.names(quarantine + "/" + name)); n != 2 {
-		t.Errorf("%d ranges in quarantine, want 2", n)
+	if n := len(files.names(logfolder.Quarantine + "/" + name)); n != 2 {
+		t.Errorf("%d ranges in logfolder.Quarantine, want 2", n)
 	}
-	if n := len(files.names(quarantine + "/missing-")); n != 1 || s.Stats().Missing != 6 {
+	if n := len(files.names(logfolder.Quarantine + "/missing-")); n != 1 || s.Stats().Missing != 6 {
 		t.Errorf("%d notes of what is lost, %+v", n, s.Stats())
 	}
 	if st := s.Stats(); st.Damaged != 2 || st.DamagedSize != int64(2*record) {

@@ -7,6 +7,8 @@ import (
 	"io"
 	"slices"
 	"time"
+
+	"github.com/headgate-io/headgate/internal/logfolder"
 )
 
 // Damage is a range of bytes of a segment that is not what was written.
@@ -53,7 +55,7 @@ func Examine(files Files, record func(Record) error, damage func(Damage) error) 
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(infos, func(a, b Info) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(infos, func(a, b logfolder.Info) int { return cmp.Compare(a.Name, b.Name) })
 	led, err := ledgerIn(files, infos)
 	if err != nil {
 		return err
@@ -75,7 +77,7 @@ func Examine(files Files, record func(Record) error, damage func(Damage) error) 
 	return e.takeStock(&now)
 }
 
-func ledgerIn(files Files, infos []Info) (led ledger, err error) {
+func ledgerIn(files Files, infos []logfolder.Info) (led ledger, err error) {
 	for _, i := range infos {
 		if i.Name != cursorName {
 			continue

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/headgate-io/headgate/internal/logfolder"
 )
 
 var rewrite = flag.Bool("golden", false, "write the golden spool of this format again")
@@ -30,7 +32,7 @@ func TestGoldenSpool(t *testing.T) {
 		if err := os.RemoveAll(golden); err != nil {
 			t.Fatal(err)
 		}
-		files, err := Folder(golden)
+		files, err := logfolder.Make(golden)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +47,7 @@ func TestGoldenSpool(t *testing.T) {
 	if err := os.CopyFS(dir, os.DirFS(golden)); err != nil {
 		t.Fatal(err)
 	}
-	files, err := Folder(dir)
+	files, err := logfolder.Make(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +71,7 @@ func TestAFolderOfTheSystem(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	files, err := Folder(dir)
+	files, err := logfolder.Make(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +99,7 @@ func TestAFolderOfTheSystem(t *testing.T) {
 
 // BenchmarkAppend is what the spool costs for a frame of 40 KiB, 16 in a group, with the system's sync.
 func BenchmarkAppend(b *testing.B) {
-	files, err := Folder(b.TempDir())
+	files, err := logfolder.Make(b.TempDir())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -131,7 +133,7 @@ func TestRecoveryOfOneGiB(t *testing.T) {
 	for _, size := range []int{400, 4 << 10, 64 << 10} {
 		dir := t.TempDir()
 		write(t, dir, size)
-		files, err := Folder(dir)
+		files, err := logfolder.Make(dir)
 		if err != nil {
 			t.Fatal(err)
 		}

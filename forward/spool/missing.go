@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/headgate-io/headgate/internal/logfolder"
 )
 
 // Missing is what the files of a spool should hold of one partition and do not, as far as no backend has confirmed it: files
@@ -128,9 +130,9 @@ func absent(segments []*segment, l *ledger) string {
 	return strings.Join(all, ", ")
 }
 
-// testify leaves a note in the quarantine, since the next start will find nothing missing.
+// testify leaves a note in the logfolder.Quarantine, since the next start will find nothing missing.
 func (s *Spool) testify(lost []string) error {
-	file, err := s.files.Open(fmt.Sprintf("%s/missing-%d", quarantine, time.Now().UnixNano()), true)
+	file, err := s.files.Open(fmt.Sprintf("%s/missing-%d", logfolder.Quarantine, time.Now().UnixNano()), true)
 	if err != nil {
 		return err
 	}

@@ -7,13 +7,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/headgate-io/headgate/internal/logfolder"
 )
 
 // threeFiles returns a folder with a spool of at least three segments, in order, of whose 40 events none is confirmed.
 func threeFiles(t *testing.T) (dir string, segments []string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "web")
-	files, err := Folder(dir)
+	files, err := logfolder.Make(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +59,7 @@ func TestF07WhatIsMissingIsCounted(t *testing.T) {
 			if err := do(segments[at]); err != nil {
 				t.Fatal(err)
 			}
-			files, err := Folder(dir)
+			files, err := logfolder.Make(dir)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,7 +100,7 @@ func TestF07WhatIsMissingIsCounted(t *testing.T) {
 // F07: a missing file with nothing but confirmed frames is no loss, nor is a write that a crash cut off.
 func TestF07WhatIsConfirmedIsNotMissed(t *testing.T) {
 	dir, segments := threeFiles(t)
-	files, err := Folder(dir)
+	files, err := logfolder.Make(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +134,7 @@ func TestF07WhatIsConfirmedIsNotMissed(t *testing.T) {
 func TestF14RemovedWhileInUse(t *testing.T) {
 	for _, what := range []string{"*.seg", "0000000000000001-*", "cursor", ""} {
 		dir := filepath.Join(t.TempDir(), "web")
-		files, err := Folder(dir)
+		files, err := logfolder.Make(dir)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/internal/logfolder"
 )
 
 // A lane can be confirmed up to the middle of a frame: the frame stays, and the next process knows how far it was.
@@ -61,7 +62,7 @@ func TestF11ARemovedFolderTakesNothing(t *testing.T) {
 	if err := os.Mkdir(top, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	files, err := Folder(dir)
+	files, err := logfolder.Make(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

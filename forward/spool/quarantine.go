@@ -6,6 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+
+	"github.com/headgate-io/headgate/internal/logfolder"
 )
 
 // mostAside is what is copied of one damaged range.
@@ -56,7 +58,7 @@ func (s *Spool) damaged(partition int32, r ref) {
 }
 
 func (s *Spool) quarantine(seg *segment, off, end int64) (isNew bool, err error) {
-	to, err := s.files.Open(fmt.Sprintf("%s/%s-%d", quarantine, seg.name, off), true)
+	to, err := s.files.Open(fmt.Sprintf("%s/%s-%d", logfolder.Quarantine, seg.name, off), true)
 	if errors.Is(err, fs.ErrExist) {
 		return false, nil
 	}

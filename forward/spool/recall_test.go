@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/headgate-io/headgate/internal/logfolder"
 )
 
 // M10, F3: files of the spool are cut off, or filled with zeros, while it runs. What its owner still has in memory is written again, and
@@ -25,7 +27,7 @@ func TestM10WhatIsInMemoryIsWrittenAgain(t *testing.T) {
 
 func emptied(t *testing.T, do func(path string) error) {
 	dir := t.TempDir()
-	files, err := Folder(dir)
+	files, err := logfolder.Make(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,33 +8,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/headgate-io/headgate/internal/logfolder"
 )
 
-// Files is the folder of a journal. Names have no folder but for "quarantine/". It may be used concurrently.
-type Files interface {
-	// List returns the files with their sizes, in any order, without those in quarantine; a folder that is not there has none.
-	List() ([]Info, error)
-	// Open opens a file for reading and writing. With create there must be none; it is empty then, and would still be
-	// there after a power cut.
-	Open(name string, create bool) (File, error)
-	// Remove returns when the file is gone and will not come back after a power cut; one that is not there is no error.
-	Remove(name string) error
-}
-
-// Info is a name and a size.
-type Info struct {
-	Name string
-	Size int64
-}
-
-// File is a file of the folder. What is written survives the end of the process, and a power cut when Sync has returned
-// nil; after an error nobody knows what does.
-type File interface {
-	ReadAt(p []byte, off int64) (int, error)
-	WriteAt(p []byte, off int64) (int, error)
-	Sync() error
-	Close() error
-}
+// Files is the folder of a journal.
+type Files = logfolder.Files
 
 // Snapshot calls emit with records that say all that the owner holds. It may be called while records are appended:
 // what is appended meanwhile may be in it or not. emit copies the record.
@@ -64,14 +43,14 @@ type Journal struct {
 	mu  sync.Mutex // guards buf; held for no I/O
 	buf []byte     // appended and not written
 
-	writing sync.Mutex // guards the rest; held while something is written, taken before mu
-	spare   []byte     // the other buf
-	file    File       // that is added to; nil: the next write makes one
-	current Info       // its name and size
-	old     []Info     // all other files, oldest first
-	number  uint64     // of the newest file
-	base    int64      // bytes of the newest snapshot
-	gap     bool       // the files have less than was appended, or damage: a snapshot is needed
+	writing sync.Mutex       // guards the rest; held while something is written, taken before mu
+	spare   []byte           // the other buf
+	file    logfolder.File   // that is added to; nil: the next write makes one
+	current logfolder.Info   // its name and size
+	old     []logfolder.Info // all other files, oldest first
+	number  uint64           // of the newest file
+	base    int64            // bytes of the newest snapshot
+	gap     bool             // the files have less than was appended, or damage: a snapshot is needed
 }
 
 const (
@@ -160,7 +139,7 @@ func (j *Journal) begin() error {
 	if err != nil {
 		return err
 	}
-	j.file, j.current = file, Info{Name: name}
+	j.file, j.current = file, logfolder.Info{Name: name}
 	return nil
 }
 

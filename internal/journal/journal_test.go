@@ -15,19 +15,6 @@ import (
 	"github.com/headgate-io/headgate/internal/memdisk"
 )
 
-// disk is a folder in memory.
-type disk struct{ *memdisk.Memory }
-
-func (d disk) List() (all []Info, err error) {
-	infos, err := d.Memory.List()
-	for _, i := range infos {
-		all = append(all, Info(i))
-	}
-	return all, err
-}
-
-func (d disk) Open(name string, create bool) (File, error) { return d.Memory.Open(name, create) }
-
 // owner holds a set of numbers and has it kept: a record is a number to be put in, or with a bit set to be taken out.
 type owner struct {
 	holds map[uint32]bool
@@ -41,7 +28,7 @@ const out = 1 << 31
 func open(t rapid.TB, files *memdisk.Memory, wide int) *owner {
 	t.Helper()
 	o := &owner{holds: map[uint32]bool{}, wide: wide}
-	j, whole, err := Open(Deps{Files: disk{files}, Snapshot: o.snapshot}, func(record []byte) {
+	j, whole, err := Open(Deps{Files: files, Snapshot: o.snapshot}, func(record []byte) {
 		if n := binary.LittleEndian.Uint32(record); n&out == 0 {
 			o.holds[n] = true
 		} else {
@@ -301,7 +288,7 @@ func FuzzLog(f *testing.F) {
 		files := memdisk.New()
 		files.Put(fileName(1, salt, kindLog), content)
 		records := 0
-		if _, _, err := Open(Deps{Files: disk{files}}, func(record []byte) { records += headerSize + len(record) }); err != nil || records > len(content) {
+		if _, _, err := Open(Deps{Files: files}, func(record []byte) { records += headerSize + len(record) }); err != nil || records > len(content) {
 			t.Fatal(records, err)
 		}
 	})

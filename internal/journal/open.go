@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/headgate-io/headgate/internal/logfolder"
 )
 
 // Deps is what a journal uses and others own.
@@ -42,7 +44,7 @@ func Open(deps Deps, read func(record []byte)) (j *Journal, whole bool, err erro
 			j.number = max(j.number, number)
 		}
 	}
-	slices.SortFunc(j.old, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(j.old, func(a, b logfolder.Info) int { return strings.Compare(a.Name, b.Name) })
 	whole = true
 	stale := j.superseded()
 	kept := j.removeStale(j.old[:stale])
@@ -79,7 +81,7 @@ type reading struct {
 }
 
 // readFile reads one file; damage is told of each range in its middle that is no record.
-func (j *Journal) readFile(info Info, read func([]byte), damage func(from File, name string, off, end int64)) (f reading, err error) {
+func (j *Journal) readFile(info logfolder.Info, read func([]byte), damage func(from logfolder.File, name string, off, end int64)) (f reading, err error) {
 	file, err := j.files.Open(info.Name, false)
 	if err != nil {
 		return f, err
@@ -171,9 +173,9 @@ func notEOF(err error) error {
 }
 
 // setAside copies a damaged range to the quarantine, unless it is there from an earlier start.
-func (j *Journal) setAside(from File, name string, off, end int64) {
+func (j *Journal) setAside(from logfolder.File, name string, off, end int64) {
 	j.damaged++
-	to, err := j.files.Open(fmt.Sprintf("quarantine/%s-%d", name, off), true)
+	to, err := j.files.Open(fmt.Sprintf("%s/%s-%d", logfolder.Quarantine, name, off), true)
 	if errors.Is(err, fs.ErrExist) {
 		return
 	}

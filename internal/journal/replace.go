@@ -3,13 +3,15 @@ package journal
 import (
 	"errors"
 	"fmt"
+
+	"github.com/headgate-io/headgate/internal/logfolder"
 )
 
 // replace begins a new log, says in a snapshot all that the owner holds, and removes what was there before. A crash in
 // between leaves more than is needed: the new log is read behind the old one and behind what there is of the snapshot.
 func (j *Journal) replace() error {
 	before, number, gap, err := j.turn()
-	var written Info
+	var written logfolder.Info
 	if err == nil {
 		written, err = j.snapshot(number)
 	}
@@ -37,7 +39,7 @@ func (j *Journal) replace() error {
 }
 
 // turn begins a new log, and returns the files that a snapshot with that number is to replace, and whether they had a gap.
-func (j *Journal) turn() (before []Info, number uint64, gap bool, err error) {
+func (j *Journal) turn() (before []logfolder.Info, number uint64, gap bool, err error) {
 	j.writing.Lock()
 	defer j.writing.Unlock()
 	j.write()
@@ -59,7 +61,7 @@ func (j *Journal) turn() (before []Info, number uint64, gap bool, err error) {
 const snapshotBuffer = 256 << 10
 
 // snapshot writes all that the owner holds, and makes it last.
-func (j *Journal) snapshot(number uint64) (info Info, err error) {
+func (j *Journal) snapshot(number uint64) (info logfolder.Info, err error) {
 	info.Name = fileName(number, j.salt, kindSnapshot)
 	file, err := j.files.Open(info.Name, true)
 	if err != nil {

@@ -1,6 +1,10 @@
 package journal
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/headgate-io/headgate/internal/logfolder"
+)
 
 // superseded returns how many of the oldest files a later snapshot has replaced. They are there when a crash, or a disk that
 // removes nothing, came between the two, and must not be read: the snapshot does not say what had been taken back, and they
@@ -10,7 +14,7 @@ func (j *Journal) superseded() int {
 		if !strings.HasSuffix(j.old[i].Name, kindSnapshot) {
 			continue
 		}
-		f, err := j.readFile(j.old[i], func([]byte) {}, func(File, string, int64, int64) {})
+		f, err := j.readFile(j.old[i], func([]byte) {}, func(logfolder.File, string, int64, int64) {})
 		if err == nil && f.ended && !f.damaged {
 			return i
 		}
@@ -19,7 +23,7 @@ func (j *Journal) superseded() int {
 }
 
 // removeStale removes files that are not read any more, and returns those that stay: the next snapshot replaces them too.
-func (j *Journal) removeStale(files []Info) (stay []Info) {
+func (j *Journal) removeStale(files []logfolder.Info) (stay []logfolder.Info) {
 	for _, info := range files {
 		if err := j.files.Remove(info.Name); err != nil {
 			j.failed.Add(1)

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/headgate-io/headgate/internal/logfolder"
 	"github.com/headgate-io/headgate/internal/memdisk"
 )
 
@@ -40,16 +41,16 @@ func TestM03WhatASnapshotReplacedIsNotRead(t *testing.T) {
 
 // unlisted is a folder that can't be read once.
 type unlisted struct {
-	disk
+	*memdisk.Memory
 	refused bool
 }
 
-func (u *unlisted) List() ([]Info, error) {
+func (u *unlisted) List() ([]logfolder.Info, error) {
 	if !u.refused {
 		u.refused = true
 		return nil, memdisk.ErrDisk
 	}
-	return u.disk.List()
+	return u.Memory.List()
 }
 
 // M03: what a process wrote that could not read the folder comes behind what it did not see.
@@ -63,7 +64,7 @@ func TestM03AFolderThatCouldNotBeRead(t *testing.T) {
 		}
 	}
 	o := &owner{holds: map[uint32]bool{}}
-	j, whole, err := Open(Deps{Files: &unlisted{disk: disk{files}}, Snapshot: o.snapshot}, nil)
+	j, whole, err := Open(Deps{Files: &unlisted{Memory: files}, Snapshot: o.snapshot}, nil)
 	if err == nil || whole {
 		t.Fatal("the folder can't be read")
 	}

@@ -39,8 +39,9 @@ var allowed = map[string][]string{
 	"internal/race":      {},
 	"internal/rate":      {},
 	"internal/requestid": {},
-	"internal/journal":   {},
-	"internal/memdisk":   {},
+	"internal/journal":   {"internal/logfolder"},
+	"internal/logfolder": {"internal/wholefile"},
+	"internal/memdisk":   {"internal/logfolder"},
 	"internal/jsonscan":  {"event"},
 	"internal/lossy":     {},
 	"internal/natsd":     {"internal/wholefile"},
@@ -62,7 +63,7 @@ var allowed = map[string][]string{
 	"control":            append([]string{"internal/wholefile"}, shared...),
 	"admin":              append([]string{"internal/openapi", "internal/requestid", "internal/settings"}, shared...),
 
-	"forward/spool":       {"event", "internal/failpoint", "internal/wholefile"},
+	"forward/spool":       {"event", "internal/failpoint", "internal/logfolder"},
 	"forward/webhook":     append([]string{"forward", "internal/wholefile"}, shared...),
 	"forward/forwardtest": append([]string{"forward", "internal/compress", "sdk/consume", "sdk/wire"}, shared...),
 

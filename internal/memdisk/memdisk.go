@@ -7,18 +7,20 @@ import (
 	"io/fs"
 	"strings"
 	"sync"
+
+	"github.com/headgate-io/headgate/internal/logfolder"
 )
 
-// Memory is a folder in memory that knows what would survive a power cut: of each file what was synced, and the writes since.
+// Memory is the folder of a log, in memory, that knows what would survive a power cut: of each file what was synced, and the writes since.
 type Memory struct {
 	mu    sync.Mutex
-	files map[string]*File
+	files map[string]*file
 	ops   int
 	fail  func(op int) error
 }
 
-// File is a file of the folder.
-type File struct {
+// file is a file of the folder.
+type file struct {
 	m             *Memory
 	durable, seen []byte
 	writes        []write
@@ -29,17 +31,11 @@ type write struct {
 	data []byte
 }
 
-// Info is a name and a size.
-type Info struct {
-	Name string
-	Size int64
-}
-
 // ErrDisk is what a disk says that fails.
 var ErrDisk = errors.New("input/output error")
 
 // New returns an empty folder.
-func New() *Memory { return &Memory{files: map[string]*File{}} }
+func New() *Memory { return &Memory{files: map[string]*file{}} }
 
 // Fail has f asked before each operation that changes something, with its number; nil: none fails. Before is what the folder
 // looks like then: f may call Kill and PowerCut, and nothing else of the folder.
@@ -65,19 +61,19 @@ func (m *Memory) op() error {
 }
 
 // List returns the files, without those in a folder quarantine.
-func (m *Memory) List() (all []Info, err error) {
+func (m *Memory) List() (all []logfolder.Info, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for name, f := range m.files {
-		if !strings.Contains(name, "quarantine/") {
-			all = append(all, Info{Name: name, Size: int64(len(f.seen))})
+		if !strings.Contains(name, logfolder.Quarantine+"/") {
+			all = append(all, logfolder.Info{Name: name, Size: int64(len(f.seen))})
 		}
 	}
 	return all, nil
 }
 
 // Open opens a file; with create there must be none.
-func (m *Memory) Open(name string, create bool) (*File, error) {
+func (m *Memory) Open(name string, create bool) (logfolder.File, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f, ok := m.files[name]
@@ -92,7 +88,7 @@ func (m *Memory) Open(name string, create bool) (*File, error) {
 	if err := m.op(); err != nil {
 		return nil, err
 	}
-	f = &File{m: m}
+	f = &file{m: m}
 	m.files[name] = f
 	return f, nil
 }
@@ -109,7 +105,7 @@ func (m *Memory) Remove(name string) error {
 }
 
 // ReadAt reads what was written.
-func (f *File) ReadAt(p []byte, off int64) (int, error) {
+func (f *file) ReadAt(p []byte, off int64) (int, error) {
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()
 	if off >= int64(len(f.seen)) {
@@ -123,7 +119,7 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 }
 
 // WriteAt writes; half of it when a failure strikes.
-func (f *File) WriteAt(p []byte, off int64) (int, error) {
+func (f *file) WriteAt(p []byte, off int64) (int, error) {
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()
 	err := f.m.op()
@@ -144,7 +140,7 @@ func overwrite(to, p []byte, off int64) []byte {
 }
 
 // Sync that fails drops the writes from what will ever be written, as Linux does, while readers still see them.
-func (f *File) Sync() error {
+func (f *file) Sync() error {
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()
 	if err := f.m.op(); err != nil {
@@ -159,13 +155,13 @@ func (f *File) Sync() error {
 }
 
 // Close does nothing.
-func (f *File) Close() error { return nil }
+func (f *file) Close() error { return nil }
 
 // PowerCut returns the folder as a power cut may leave it: of what was not synced each sector is there, or missing, or
 // zero where the file has grown over it, as choose(3) says.
 func (m *Memory) PowerCut(choose func(n int) int) *Memory {
 	const sector = 512
-	return m.like(func(f *File) []byte {
+	return m.like(func(f *file) []byte {
 		content := append([]byte(nil), f.durable...)
 		for _, w := range f.writes {
 			for at := 0; at < len(w.data); {
@@ -184,10 +180,10 @@ func (m *Memory) PowerCut(choose func(n int) int) *Memory {
 }
 
 // Kill returns the folder as the end of the process leaves it.
-func (m *Memory) Kill() *Memory { return m.like(func(f *File) []byte { return f.seen }) }
+func (m *Memory) Kill() *Memory { return m.like(func(f *file) []byte { return f.seen }) }
 
 // like is called with m.mu held, or when nobody else uses m.
-func (m *Memory) like(content func(*File) []byte) *Memory {
+func (m *Memory) like(content func(*file) []byte) *Memory {
 	after := New()
 	for name, f := range m.files {
 		after.Put(name, content(f))
@@ -199,7 +195,7 @@ func (m *Memory) like(content func(*File) []byte) *Memory {
 func (m *Memory) Put(name string, content []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.files[name] = &File{m: m, durable: append([]byte(nil), content...), seen: append([]byte(nil), content...)}
+	m.files[name] = &file{m: m, durable: append([]byte(nil), content...), seen: append([]byte(nil), content...)}
 }
 
 // Names returns the files whose names contain what.
