@@ -1,7 +1,9 @@
 package main
 
 import (
+	"net"
 	"net/http"
+	"net/url"
 	"os"
 
 	"github.com/quic-go/quic-go"
@@ -19,12 +21,8 @@ type route struct {
 // routeFlags adds --proto and --quic-url beside those of ingestFlag.
 func routeFlags(cmd *cobra.Command) *route {
 	r := &route{tcp: ingestFlag(cmd)}
-	otherwise := os.Getenv("HEADGATE_QUIC_URL")
-	if otherwise == "" {
-		otherwise = "https://127.0.0.1:8443"
-	}
 	cmd.Flags().StringVar(&r.proto, "proto", "http", "http (HTTP/1.1 at --url), h3 (HTTP/3 at --quic-url), or quic (a session, there)")
-	cmd.Flags().StringVar(&r.quic, "quic-url", otherwise, "the gateway's UDP listener; also HEADGATE_QUIC_URL")
+	cmd.Flags().StringVar(&r.quic, "quic-url", os.Getenv("HEADGATE_QUIC_URL"), "the gateway's UDP listener; also HEADGATE_QUIC_URL (default: where --url is, when that is https; else its host at port 8443)")
 	return r
 }
 
@@ -39,10 +37,20 @@ func (r *route) dial() (*remote, error) {
 	return nil, usagef("--proto is http, h3 or quic, not %q", r.proto)
 }
 
+// quicURL is where the UDP listener is: a gateway with TLS has it at the same port.
+func (r *route) quicURL() string {
+	if u, err := url.Parse(r.tcp.url); r.quic == "" && err == nil && u.Scheme == "https" {
+		return r.tcp.url
+	} else if r.quic == "" && err == nil && u.Hostname() != "" {
+		return "https://" + net.JoinHostPort(u.Hostname(), "8443")
+	}
+	return r.quic
+}
+
 // udp is the gateway over HTTP/3.
 func (r *route) udp() (*remote, error) {
 	at := *r.tcp
-	at.url, at.flag, at.example = r.quic, "--quic-url", "https://127.0.0.1:8443"
+	at.url, at.flag, at.example = r.quicURL(), "--quic-url", "https://127.0.0.1:8443"
 	to, err := at.dial()
 	if err != nil {
 		return nil, err
