@@ -19,6 +19,9 @@ var (
 	topShare      = tableDesc("headgate_top_key_share", "Share of the heaviest key in all that is counted, at least.")
 	splitKeys     = tableDesc("headgate_split_keys", "Keys that are split now.")
 	parkedEvents  = tableDesc("headgate_parked_events", "Events that wait for the end of a change of the table.")
+	partitions    = tableDesc("headgate_partitions", "Partitions that take part now.")
+	addedTotal    = tableDesc("headgate_partitions_added_total", "Partitions that began to take part, since the load grew.")
+	drainedTotal  = tableDesc("headgate_partitions_drained_total", "Partitions that got nothing more, since the load fell.")
 	splitsTotal   = tableDesc("headgate_splits_total", "Keys that were split.")
 	growsTotal    = tableDesc("headgate_grows_total", "Split keys that got more partitions.")
 	mergesTotal   = tableDesc("headgate_merges_total", "Split keys that were merged again.")
@@ -31,7 +34,7 @@ var (
 // Describe is for the registry.
 func (m tableMetrics) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{tableVersion, maxOverMean, topShare, splitKeys, parkedEvents, splitsTotal, growsTotal, mergesTotal,
-		movesTotal, abandonedDesc, fencesTotal, fenceSeconds} {
+		movesTotal, abandonedDesc, fencesTotal, fenceSeconds, partitions, addedTotal, drainedTotal} {
 		ch <- d
 	}
 }
@@ -47,6 +50,7 @@ func (m tableMetrics) Collect(ch chan<- prometheus.Metric) {
 		for d, v := range map[*prometheus.Desc]float64{
 			tableVersion: float64(t.Version()), maxOverMean: f.maxOverMean(), topShare: f.topShare(),
 			splitKeys: float64(len(t.Splits())), parkedEvents: float64(a.parked.Load()),
+			partitions: float64(t.Active()),
 		} {
 			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, name)
 		}
@@ -54,6 +58,7 @@ func (m tableMetrics) Collect(ch chan<- prometheus.Metric) {
 			splitsTotal: float64(c.splits.Load()), growsTotal: float64(c.grows.Load()), mergesTotal: float64(c.merges.Load()),
 			movesTotal: float64(c.moves.Load()), abandonedDesc: float64(c.abandoned.Load()), fencesTotal: float64(c.fences.Load()),
 			fenceSeconds: time.Duration(c.fenceTime.Load()).Seconds(),
+			addedTotal:   float64(c.added.Load()), drainedTotal: float64(c.drained.Load()),
 		} {
 			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, name)
 		}

@@ -92,7 +92,7 @@ func (g *Gateway) read(ctx context.Context, q admin.Query, visit func(*jetstream
 		return err
 	}
 	query := jetstream.Query{Stream: q.Stream, Follow: q.Follow}
-	if n := len(s.partitioner.Table().Partitions()); int(q.Partition) >= n {
+	if n := s.current.Load().config.Partitions.Max; int(q.Partition) >= n {
 		return event.Problemf(event.BadParameter, "stream %s has no partition %d, only 0 to %d", s.name, q.Partition, n-1)
 	}
 	if q.Partition != admin.AllPartitions {

@@ -116,7 +116,7 @@ func (g *Gateway) createStream(ctx context.Context, name string, cfg config.Stre
 		}
 		return nil, asProblem("start the stream", err)
 	}
-	g.log.Info("stream made", "stream", name, "partitions", cfg.Partitions.Max)
+	g.log.Info("stream made", "stream", name, "partitions", cfg.Partitions.String())
 	return g.find(name)
 }
 

@@ -22,7 +22,7 @@ func (g *Gateway) openStream(ctx context.Context, name string, def *definition) 
 	if err != nil {
 		return nil, err
 	}
-	meter := partitioner.NewMeter(partitioner.CountersFor(len(table.Partitions())))
+	meter := partitioner.NewMeter(partitioner.CountersFor(def.config.Partitions.Max))
 	if _, dead := deadLetterOf(name); dead {
 		meter = nil
 	}
@@ -40,7 +40,7 @@ func (g *Gateway) openStream(ctx context.Context, name string, def *definition) 
 		s.idLog = g.remember(s.ids, g.folder.WindowFolder("ids", name))
 	}
 	if s.spool, err = g.openSpool(s); err == nil {
-		s.forwarder, err = g.newForwarder(s, &def.config, len(table.Partitions()))
+		s.forwarder, err = g.newForwarder(s, &def.config, def.config.Partitions.Max)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.discard())

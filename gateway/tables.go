@@ -45,8 +45,8 @@ func (g *Gateway) openTable(ctx context.Context, name string, secret [16]byte, c
 	if err != nil {
 		return nil, nil, fmt.Errorf("read routing table: %w", err)
 	}
-	if n := len(table.Partitions()); n != cfg.Partitions.Max {
-		return nil, nil, event.Problemf(event.PartitionsFixed, "partitions: the stream was made with %d and cannot have %d; choose %[1]d, or another stream", n, cfg.Partitions.Max)
+	if err := fitsPartitions(table, &cfg.Partitions); err != nil {
+		return nil, nil, err
 	}
 	if is := table.HashKind().String(); is != cfg.Hash {
 		return nil, nil, event.Problemf(event.BadConfiguration, "hash: the stream was made with %s and cannot have %s: its keys would change their partitions; choose %[1]s, or another stream", is, cfg.Hash)
@@ -63,8 +63,24 @@ func firstTable(secret [16]byte, cfg *config.Stream) (*partitioner.Table, error)
 	if n := cfg.Partitions.Max; cfg.Hash == partitioner.Murmur2.String() {
 		return partitioner.NewMurmur2Table(secret, n)
 	} else {
-		return partitioner.NewTable(secret, partitioner.SlotsFor(n), partitioner.Equal(n))
+		return partitioner.NewTable(secret, partitioner.SlotsFor(n), partitioner.Equal(cfg.Partitions.Min))
 	}
+}
+
+// fitsPartitions refuses a number of partitions for which a table was not made: its slots are fixed, and what a partition
+// holds needs its lane.
+func fitsPartitions(t *partitioner.Table, want *config.Partitions) error {
+	has, most := len(t.Partitions()), t.Slots()/partitioner.SlotsFor(1)
+	if t.HashKind() == partitioner.Murmur2 {
+		most = has
+	}
+	switch {
+	case want.Max < has:
+		return event.Problemf(event.PartitionsFixed, "partitions: the stream has %d and cannot have %d; choose %[1]d as the most, or another stream", has, want.Max)
+	case want.Max > most:
+		return event.Problemf(event.PartitionsFixed, "partitions: the stream was made for %d at most and cannot have %d; choose at most %[1]d, or another stream", most, want.Max)
+	}
+	return nil
 }
 
 // write stores a table in place of the one that was read or written last. After an error that leaves open whether it is

@@ -81,11 +81,11 @@ func (a *adaptive) tick(ctx context.Context, now time.Time) {
 	table := a.redefined(ctx)
 	r := a.meter.Read(table, partitioner.Tick{Elapsed: elapsed, Share: heavyShare / float64(len(table.Partitions())), Hold: a.planned.Hold})
 	a.observe(table, &r)
-	if r.Idle && len(table.Splits()) == 0 || !a.mayPlan() {
+	if r.Idle && a.planner.Settled(table) || !a.mayPlan() {
 		return
 	}
 	r.Load.Elapsed = elapsed
-	a.lanes.read(a.stream.forwarder, elapsed, &r.Load)
+	a.lanes.read(a.stream.forwarder, elapsed, &r.Load, len(table.Partitions()))
 	plan := a.planner.Next(table, r.Load, sinceEpoch(now))
 	for _, note := range plan.Notes {
 		a.note(table, note)
@@ -282,8 +282,8 @@ const (
 	never      = 24 * time.Hour  // a backlog that nobody can tell the end of
 )
 
-// read fills in Backlog, Ack and Lost of a load.
-func (l *laneLoads) read(f *forward.Forwarder, elapsed time.Duration, load *partitioner.Load) {
+// read fills in Backlog, Ack and Lost of a load, for the first n lanes: those of partitions that there are.
+func (l *laneLoads) read(f *forward.Forwarder, elapsed time.Duration, load *partitioner.Load, n int) {
 	l.before, l.now = l.now, f.LaneLoads(l.before[:0])
 	if len(l.rates) != len(l.now) {
 		l.rates = make([]float64, len(l.now))
@@ -294,13 +294,16 @@ func (l *laneLoads) read(f *forward.Forwarder, elapsed time.Duration, load *part
 		if len(l.before) == len(l.now) {
 			l.rates[p] += share * (float64(is.Delivered-l.before[p].Delivered)/elapsed.Seconds() - l.rates[p])
 		}
+		if p >= n {
+			continue
+		}
 		load.Ack = append(load.Ack, is.Ack)
 		load.Backlog = append(load.Backlog, backlog(is, l.rates[p]))
 		if is.Trouble >= lostAfter {
 			load.Lost = append(load.Lost, int32(p))
 		}
 	}
-	if len(load.Lost) == len(l.now) { // it is not the partitions
+	if len(load.Lost) == n { // it is not the partitions
 		load.Lost = nil
 	}
 }

@@ -41,8 +41,10 @@ type flood struct {
 // sources is how many producers a flood has: enough to be spread over 8 children.
 const sources = 16
 
-func (in *instance) flood(stream string) *flood {
-	f := &flood{in: in, stream: stream, hot: 40, sources: sources, every: 20 * time.Millisecond, sent: make([]int, sources), stop: make(chan struct{})}
+func (in *instance) flood(stream string) *flood { return in.floodEvery(stream, 20*time.Millisecond) }
+
+func (in *instance) floodEvery(stream string, every time.Duration) *flood {
+	f := &flood{in: in, stream: stream, hot: 40, sources: sources, every: every, sent: make([]int, sources), stop: make(chan struct{})}
 	for s := range sources {
 		f.all.Go(func() { f.run(s) })
 	}
@@ -108,6 +110,7 @@ func (in *instance) untilTable(stream, what string, ok func(shownTable) bool) sh
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-end:
+			t.History = t.History[:min(12, len(t.History))]
 			in.t.Fatalf("%s: not %s: %+v", stream, what, t)
 		}
 	}

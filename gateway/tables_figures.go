@@ -15,6 +15,7 @@ import (
 // figures are what was measured in the last ticks of a stream; it is replaced whole.
 type figures struct {
 	partitions []float64          // weight a second of each, smoothed
+	active     int                // partitions that take part
 	heavy      partitioner.Report // rates of the heavy keys
 }
 
@@ -27,7 +28,7 @@ func (a *adaptive) observe(t *partitioner.Table, r *partitioner.Reading) {
 	if r.Idle && old.idle() {
 		return
 	}
-	next := &figures{heavy: r.Load.Heavy, partitions: make([]float64, len(t.Partitions()))}
+	next := &figures{heavy: r.Load.Heavy, active: t.Active(), partitions: make([]float64, len(t.Partitions()))}
 	for p := range next.partitions {
 		rate := 0.0
 		if !r.Idle {
@@ -57,7 +58,7 @@ func (f *figures) maxOverMean() float64 {
 	if sum == 0 {
 		return 1
 	}
-	return worst * float64(len(f.partitions)) / sum
+	return worst * float64(f.active) / sum
 }
 
 // topShare is the share of the heaviest key, at least.
@@ -136,7 +137,7 @@ func (k *keyNames) show(hi, lo uint64) ShownKey {
 
 // changeCounts count what has been done to a table.
 type changeCounts struct {
-	splits, grows, merges, moves, weights, abandoned, fences, fenceTime atomic.Int64
+	splits, grows, merges, moves, weights, added, drained, abandoned, fences, fenceTime atomic.Int64
 }
 
 func (c *changeCounts) count(kind partitioner.Kind) {
@@ -151,5 +152,9 @@ func (c *changeCounts) count(kind partitioner.Kind) {
 		c.moves.Add(1)
 	case partitioner.SetWeight:
 		c.weights.Add(1)
+	case partitioner.AddPartition, partitioner.ActivatePartition:
+		c.added.Add(1)
+	case partitioner.DrainPartition:
+		c.drained.Add(1)
 	}
 }

@@ -36,8 +36,9 @@ type shownPartition struct {
 	Node   string  `json:"node"`
 	Slots  int     `json:"slots"`
 	Weight float64 `json:"weight"`
-	State  string  `json:"state"`
-	Rate   float64 `json:"rate"` // bytes a second that this gateway sends there, with 64 for each event
+	State  string  `json:"state"`   // drained: it drains and has nothing left, neither in the table nor in this gateway's lane
+	Wait   int     `json:"waiting"` // events that this gateway has for it and that are not confirmed
+	Rate   float64 `json:"rate"`    // bytes a second that this gateway sends there, with 64 for each event
 }
 
 type shownSplit struct {
@@ -70,8 +71,15 @@ func (s *stream) describeTable() (json.RawMessage, error) {
 		f = a.figures.Load()
 		a.describe(&out, t, cfg)
 	}
+	loads, used := s.forwarder.LaneLoads(nil), t.Used()
 	for id, p := range t.Partitions() {
 		one := shownPartition{ID: id, Node: cfg.Backend, Slots: counts[id], Weight: p.Weight, State: p.State.String()}
+		if id < len(loads) {
+			one.Wait = loads[id].Waiting + loads[id].Inflight
+		}
+		if p.State == partitioner.Draining && !used[id] && one.Wait == 0 {
+			one.State = "drained"
+		}
 		if id < len(f.partitions) {
 			one.Rate = f.partitions[id]
 		}

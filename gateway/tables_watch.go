@@ -22,6 +22,7 @@ type shownLoad struct {
 	Stream       string    `json:"stream"`
 	TableVersion uint64    `json:"table_version"`
 	Partitions   []float64 `json:"partitions"` // bytes a second, with 64 for each event
+	Active       int       `json:"active"`     // partitions that take part
 	MaxOverMean  float64   `json:"max_over_mean"`
 	TopShare     float64   `json:"top_share"` // of the heaviest key
 	Splits       int       `json:"splits"`    // keys that are split
@@ -83,7 +84,7 @@ func (g *Gateway) tellNews(name string, told map[string]uint64, tell func(admin.
 func (g *Gateway) tellLoads(name string, tell func(admin.Notice) error) error {
 	for _, s := range g.watched(name) {
 		f, t := s.adaptive.figures.Load(), s.partitioner.Table()
-		load := shownLoad{Time: time.Now().UTC(), Stream: s.name, TableVersion: t.Version(), Partitions: append([]float64{}, f.partitions...),
+		load := shownLoad{Time: time.Now().UTC(), Stream: s.name, TableVersion: t.Version(), Partitions: append([]float64{}, f.partitions...), Active: t.Active(),
 			MaxOverMean: f.maxOverMean(), TopShare: f.topShare(), Splits: len(t.Splits()), Parked: s.adaptive.parked.Load()}
 		if err := tellOf("load", load, tell); err != nil {
 			return err

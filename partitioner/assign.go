@@ -68,6 +68,7 @@ func (p *Partitioner) Assign(b *event.Batch, which []int32) {
 		p.charge(n)
 		if a.counts {
 			a.shard.gone[a.keyless] += float64(n)
+			a.shard.keyless += float64(n)
 			a.shard.sent[a.keyless] += float64(n)
 		}
 	}

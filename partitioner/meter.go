@@ -27,6 +27,7 @@ type shard struct {
 	slots    []float64 // weight since then
 	children tallies   // likewise, by id
 	gone     []float64 // weight of each partition since then, with what has no key
+	keyless  float64   // weight since then of what has no key
 	sent     []float64 // of each partition, for the choice among the children of a key that is spread; see Forget
 	turns    uint64
 	named    []Named // keys that were wanted
@@ -176,6 +177,7 @@ func (s *shard) read(r *Reading, tick Tick) (report Report, ok bool) {
 	s.children.each(func(id int32, w float64) { r.Load.Children[id] += w / seconds })
 	clear(s.slots)
 	clear(s.gone)
+	r.Load.Keyless, s.keyless = r.Load.Keyless+s.keyless/seconds, 0
 	s.children.reset()
 	s.counted = false
 	Forget(s.sent, forgetTicks*total/float64(max(1, len(s.sent))))

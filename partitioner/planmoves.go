@@ -23,6 +23,7 @@ type moves struct {
 	byLoad                [][]unit  // of each partition what may move, the heaviest first; made when needed
 	pending               map[int32]bool
 	spentLoad, spentSlots float64
+	resized               int                // moves of this step that fill and empty partitions
 	goes                  map[int32]int32    // where the children go that move now, + 1
 	changed               map[[2]uint64]bool // keys that are split, grown or merged now
 }
@@ -62,14 +63,14 @@ func (n *planning) forgiven() (load, slots float64) {
 	return max(0, l.Load-passed*budgetLoad), max(0, l.Slots-passed*budgetSlots)
 }
 
-// spend takes a move of load out of the budget, if it is in it. What is bigger than the whole budget may move when
+// spend takes a move of load out of the budget, if it is in it, for a part of its price where cost is less than 1. What is bigger than the whole budget may move when
 // nothing else was spent, and uses it up.
-func (m *moves) spend(load float64) bool {
+func (m *moves) spend(load, cost float64) bool {
 	total := 0.0
 	for _, p := range m.partition {
 		total += p
 	}
-	share, slots := load/max(total, 1), 1/float64(len(m.table.slots))
+	share, slots := cost*load/max(total, 1), cost/float64(len(m.table.slots))
 	if m.spentSlots+slots > budgetSlots+1e-12 || m.spentLoad+share > budgetLoad && m.spentLoad > 0 {
 		return false
 	}
@@ -249,21 +250,28 @@ func (m *moves) movable(from int32) []unit {
 
 // move plans one, unless the budget is spent.
 func (m *moves) move(id, from, to int32, reason string) bool {
-	load := 0.0
-	if int(id) < len(m.table.slots) {
-		load = m.loads.slot(id)
-	} else {
-		load = m.loads.child(id)
-	}
-	if !m.spend(load) {
+	if !m.spend(m.loadOf(id), 1) {
 		return false
 	}
-	m.change(Change{Kind: MoveSlot, Slot: id, Partition: from, To: to, Reason: reason})
-	m.pending[id], m.goes[id] = true, to+1
-	m.partition[from] -= load
-	m.partition[to] += load
-	m.Planner.rest[id] = m.now + restOfSlot
+	m.shift(Change{Kind: MoveSlot, Slot: id, Partition: from, To: to, Reason: reason})
 	return true
+}
+
+func (m *moves) loadOf(id int32) float64 {
+	if int(id) < len(m.table.slots) {
+		return m.loads.slot(id)
+	}
+	return m.loads.child(id)
+}
+
+// shift plans a move that is paid for.
+func (m *moves) shift(c Change) {
+	load := m.loadOf(c.Slot)
+	m.change(c)
+	m.pending[c.Slot], m.goes[c.Slot] = true, c.To+1
+	m.partition[c.Partition] -= load
+	m.partition[c.To] += load
+	m.Planner.rest[c.Slot] = m.now + restOfSlot
 }
 
 // tidy forgets rests that are over.

@@ -34,7 +34,7 @@ func ParseOrdering(s string) (o Ordering, ok bool) {
 type Settings struct {
 	Ordering  Ordering
 	Target    float64       // weight a second that a partition is meant to take; 0: no such thing
-	Min, Max  int           // how many partitions are active, by the load and Target; Max 0: as many as there are
+	Min, Max  int           // how many partitions are active, by the load and Target; Max 0: as many as there are, as without Target within them
 	MaxFanout int           // the most partitions of one key; 0: all
 	Hold      time.Duration // how long a key stays split at least, and the half-life of its peak; 0: 30 s
 }
@@ -46,6 +46,7 @@ type Load struct {
 	Heavy    Report            // rates of the heavy keys
 	Slots    []float64         // rate of each slot, without the split keys
 	Children map[int32]float64 // rate of each child slot
+	Keyless  float64           // rate of what has no key: it is spread over the active partitions as it comes
 	Backlog  []time.Duration   // how long each partition needs to confirm what is sealed for it; nil: nothing waits
 	Ack      []time.Duration   // how long each partition takes to confirm a frame; 0 or nil: not known
 	Lost     []int32           // partitions that cannot be reached
@@ -72,8 +73,7 @@ const (
 	longestHold  = 30 * time.Minute
 	holdsNear    = 10 // a key that comes back within so many holds is held for longer
 	restOfSlot   = 60 * time.Second
-	ticksPerMove = 10               // ticks of the fast path between two of the slow path
-	peakHalfLife = 30 * time.Second // of the load of everything; of a key: its hold
+	ticksPerMove = 10 // ticks of the fast path between two of the slow path
 	loadHalfLife = 10 * time.Second
 )
 
@@ -103,7 +103,7 @@ func NewPlanner(s Settings) *Planner {
 	if s.Hold == 0 {
 		s.Hold = hold
 	}
-	return &Planner{s: s, keys: map[[2]uint64]*keyState{}, rest: map[int32]time.Duration{}, guards: newGuards()}
+	return &Planner{s: s, loads: loads{memory: min(loadHalfLife, max(time.Second, s.Hold/3))}, keys: map[[2]uint64]*keyState{}, rest: map[int32]time.Duration{}, guards: newGuards()}
 }
 
 // planning is one call of Next.
@@ -205,18 +205,20 @@ func (n *planning) ordered() bool { return n.s.Ordering != Unordered }
 // loads are smoothed loads of slots and children: sums that fade, and the sum of the weights of the ticks in them, so
 // that an average is right from the first tick on.
 type loads struct {
+	memory        time.Duration // half-life
 	slots         []float64
 	children      map[int32]float64
 	weight, twice float64 // sums of the weights and of their squares
 	noise         float64 // variance of a tick of a partition, in relation to its load; the same sum
+	nokey         float64 // rates of what has no key; the same sum
 }
 
 // add takes a tick in.
 func (l *loads) add(t *Table, load *Load) {
 	if len(l.slots) != len(t.slots) {
-		*l = loads{slots: make([]float64, len(t.slots))}
+		*l = loads{memory: l.memory, slots: make([]float64, len(t.slots))}
 	}
-	fade := decay(load.Elapsed, loadHalfLife)
+	fade := decay(load.Elapsed, l.memory)
 	l.measureNoise(t, load, fade)
 	for i := range l.slots {
 		l.slots[i] *= fade
@@ -230,7 +232,7 @@ func (l *loads) add(t *Table, load *Load) {
 			children[c.id] = l.children[c.id]*fade + load.Children[c.id]
 		}
 	}
-	l.children = children
+	l.children, l.nokey = children, l.nokey*fade+load.Keyless
 	l.weight, l.twice = l.weight*fade+1, l.twice*fade*fade+1
 }
 
@@ -259,6 +261,7 @@ func (l *loads) measureNoise(t *Table, load *Load, fade float64) {
 }
 
 func (l *loads) slot(n int32) float64   { return l.slots[n] / max(l.weight, 1) }
+func (l *loads) keyless() float64       { return l.nokey / max(l.weight, 1) }
 func (l *loads) child(id int32) float64 { return l.children[id] / max(l.weight, 1) }
 
 // sigma is the standard deviation of the smoothed load of a partition.

@@ -8,6 +8,7 @@ import (
 
 // elastic is what is remembered of the number of partitions.
 type elastic struct {
+	began   bool
 	over    int // seconds in a row
 	peak    float64
 	until   time.Duration // no fewer before
@@ -16,34 +17,66 @@ type elastic struct {
 	joining int32         // a partition that is being filled + 1
 }
 
+// shrinkTo is how full the partitions that are left may be by the peak of the load: far enough from growth again.
+const shrinkTo = 0.8
+
+// Elastic tells whether the number of partitions follows the load.
+func (s *Settings) Elastic() bool { return s.Max > 0 && s.Target > 0 }
+
+// Settled reports whether a stream without load has nothing to change: it has as few partitions as it may have, and none is
+// still to be emptied.
+func (p *Planner) Settled(t *Table) bool {
+	n := planning{Planner: p, table: t}
+	return len(t.splits.all) == 0 && !n.draining() && (p.s.Max == 0 || len(t.active) == max(p.s.Min, 1))
+}
+
 // planSize lets the number of active partitions follow the load: the same band and holds as for keys.
 func (n *planning) planSize() {
 	n.tidy(n.now)
-	if n.s.Max == 0 || n.s.Target == 0 {
+	e, active := &n.size, len(n.table.active)
+	if n.s.Max == 0 {
 		return
 	}
-	e, active := &n.size, len(n.table.active)
-	total := 0.0
+	if active < n.s.Min { // also of a definition that has changed
+		n.enlarge(n.s.Min, fmt.Sprintf("%d partitions, the least is %d", active, n.s.Min))
+		return
+	}
+	if active > n.s.Max && !n.draining() {
+		n.drain(n.s.Max, fmt.Sprintf("%d partitions, the most is %d", active, n.s.Max))
+		return
+	}
+	if !n.s.Elastic() {
+		return
+	}
+	total := n.loads.keyless()
 	for _, l := range n.partition {
 		total += l
 	}
-	e.peak = max(total, e.peak*decay(ticksPerMove*n.load.Elapsed, peakHalfLife))
+	if !e.began { // who plans has just begun: producers may not be back yet
+		e.began, e.until = true, n.now+n.s.Hold
+	}
+	e.peak = max(total, e.peak*decay(ticksPerMove*n.load.Elapsed, n.s.Hold))
 	e.over = inARow(e.over, total > splitSlow*n.s.Target*float64(active))
 	need := min(int(math.Ceil(total/n.s.Target)), growBy*active, n.s.Max, len(n.table.slots)/slotsPerPartition)
+	least := max(n.s.Min, 1, int(math.Ceil(e.peak/(shrinkTo*n.s.Target))), active-max(1, active/4))
 	switch {
-	case active < n.s.Min:
-		n.enlarge(n.s.Min, "fewer than the least")
 	case e.over >= ticksSlow && need > active:
-		h := hold
+		h := n.s.Hold
 		if e.hold > 0 && n.now-e.shrunk < holdsNear*e.hold {
 			h = min(2*e.hold, longestHold)
 		}
 		e.hold, e.until, e.over = h, n.now+h, 0
 		n.enlarge(need, fmt.Sprintf("%.0f/s on %d partitions, %.2f of the target", total, active, total/n.s.Target/float64(active)))
-	case active > max(n.s.Min, 1) && e.peak < mergeBelow*n.s.Target*float64(active) && n.now >= e.until && !n.draining():
-		e.shrunk, e.until = n.now, n.now+max(e.hold, hold)
-		n.change(Change{Kind: DrainPartition, Partition: n.table.active[active-1],
-			Reason: fmt.Sprintf("peak %.0f/s on %d partitions, %.2f of the target", e.peak, active, e.peak/n.s.Target/float64(active))})
+	case active > least && e.peak < mergeBelow*n.s.Target*float64(active) && n.now >= e.until && !n.draining():
+		e.shrunk, e.until = n.now, n.now+max(e.hold, n.s.Hold)
+		n.drain(least, fmt.Sprintf("peak %.0f/s on %d partitions, %.2f of the target", e.peak, active, e.peak/n.s.Target/float64(active)))
+	}
+}
+
+// drain leaves count partitions active, those with the lowest ids.
+func (n *planning) drain(count int, reason string) {
+	for i := len(n.table.active) - 1; i >= count; i-- {
+		n.change(Change{Kind: DrainPartition, Partition: n.table.active[i], Reason: reason})
 	}
 }
 
@@ -86,15 +119,15 @@ func (m *moves) fill() bool {
 	}
 	shares := m.table.shares()
 	for _, p := range m.table.active {
-		if m.guards.closed(p, m.now) || counts[p] >= shares[p]/2 || !m.joining(p, counts[p]) {
+		if m.guards.closed(p, m.now) || !m.joining(p, counts[p], shares[p]) {
 			continue
 		}
 		for _, id := range m.table.Claim(p) {
 			from := int32(m.table.slots[id].owner)
-			if m.pending[id] || m.now < m.rest[id] || m.backlog(from, Heavy{}) {
+			if m.pending[id] || m.backlog(from, Heavy{}) { // a rest does not count: the number of partitions has holds of its own
 				continue
 			}
-			if !m.move(id, from, p, fmt.Sprintf("partition %d is new and has %d of %d slots", p, counts[p], shares[p])) {
+			if !m.resize(id, from, p, fmt.Sprintf("partition %d is new and has %d of %d slots", p, counts[p], shares[p])) {
 				break
 			}
 		}
@@ -103,12 +136,32 @@ func (m *moves) fill() bool {
 	return false
 }
 
-// joining reports whether partition p is new: it has nothing, or was being filled.
-func (m *moves) joining(p int32, count int) bool {
-	if count == 0 {
+// joining reports whether partition p is new and has not got its share yet: it has nothing, or was being filled, or, for one
+// who plans from now on, looks like it. One that has few slots because one of them is heavy does not.
+func (m *moves) joining(p int32, count, share int) bool {
+	if count == 0 || 2*count < share && m.relative(p) < 0.5 {
 		m.size.joining = p + 1
 	}
-	return m.size.joining == p+1
+	return m.size.joining == p+1 && count < share
+}
+
+// Moves that fill a new partition or empty one that drains come to an end, and until then partitions have more than they are
+// meant to. So they cost little of the budget; but what they hold back at a time is bounded.
+const (
+	resizeCost = 0.05     // of the price of a move
+	resizeStep = 1.0 / 16 // of the slots, in one step
+)
+
+// resize plans such a move.
+func (m *moves) resize(id, from, to int32, reason string) bool {
+	if m.resized++; float64(m.resized) > max(1, resizeStep*float64(len(m.table.slots))) {
+		return false
+	}
+	if !m.spend(m.loadOf(id), resizeCost) {
+		return false
+	}
+	m.shift(Change{Kind: MoveSlot, Slot: id, Partition: from, To: to, Reason: reason})
+	return true
 }
 
 // empty moves what a draining partition has, and reports whether there is one.
@@ -119,7 +172,7 @@ func (m *moves) empty() bool {
 	for i, s := range m.table.slots {
 		if id := int32(i); m.table.partitions[s.target].State == Draining && s.owner == s.target && !m.pending[id] && !m.backlog(int32(s.owner), Heavy{}) {
 			to := m.emptiestTo()
-			if to == noPartition || !m.move(id, int32(s.owner), to, fmt.Sprintf("partition %d drains", s.owner)) {
+			if to == noPartition || !m.resize(id, int32(s.owner), to, fmt.Sprintf("partition %d drains", s.owner)) {
 				return true
 			}
 		}
@@ -147,12 +200,32 @@ func (m *moves) emptyKey(s *split) {
 			}
 		}
 		if best == noPartition {
-			m.once("no_room", "no_room: key %016x%016x has a child on every active partition, %d cannot be emptied before it is merged", s.hi, s.lo, c.owner)
+			m.fold(s, int32(c.owner))
 			return
 		}
-		if !m.move(c.id, int32(c.owner), best, fmt.Sprintf("partition %d drains", c.owner)) {
+		if !m.resize(c.id, int32(c.owner), best, fmt.Sprintf("partition %d drains", c.owner)) {
 			return
 		}
 		taken[best] = true
 	}
+}
+
+// fold merges a key that has a child on every active partition and one on a partition that drains. When it is still heavy it is
+// split again over those that are left, without being held for longer.
+func (m *moves) fold(s *split, draining int32) {
+	if parent := &m.table.slots[s.hi>>m.table.shift]; parent.owner != parent.target || m.pending[int32(s.hi>>m.table.shift)] {
+		return
+	}
+	for _, c := range s.children {
+		if c.owner != c.target || m.goes[c.id] != 0 || m.backlog(int32(c.owner), Heavy{Hi: s.hi, Lo: s.lo}) {
+			return
+		}
+	}
+	m.change(Change{Kind: MergeKey, Hi: s.hi, Lo: s.lo, Reason: fmt.Sprintf("partition %d drains, and the key is on every other one", draining)})
+	m.changed[[2]uint64{s.hi, s.lo}] = true
+	rate := 0.0
+	for _, c := range s.children {
+		rate += m.loads.child(c.id)
+	}
+	m.loads.carry(int32(s.hi>>m.table.shift), -rate)
 }

@@ -160,6 +160,23 @@ func (t *Table) Slot(n int32) Place { return t.slots[n].place(n, event.NoSlot) }
 // Partitions returns a copy of the partitions.
 func (t *Table) Partitions() []Partition { return slices.Clone(t.partitions) }
 
+// Active is how many partitions take part.
+func (t *Table) Active() int { return len(t.active) }
+
+// Used tells of each partition whether it has a slot or child, or is to get one.
+func (t *Table) Used() []bool {
+	used := make([]bool, len(t.partitions))
+	for _, s := range t.slots {
+		used[s.owner], used[s.target] = true, true
+	}
+	for _, s := range t.splits.all {
+		for _, c := range s.children {
+			used[c.owner], used[c.target] = true, true
+		}
+	}
+	return used
+}
+
 // Counts returns how many slots each partition owns, children not counted.
 func (t *Table) Counts() []int {
 	counts := make([]int, len(t.partitions))

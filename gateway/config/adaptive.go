@@ -11,7 +11,8 @@ import (
 // Planner is what a definition wants of the planner.
 func (c *Stream) Planner() partitioner.Settings {
 	ordering, _ := partitioner.ParseOrdering(c.Ordering)
-	return partitioner.Settings{Ordering: ordering, MaxFanout: c.Adaptive.MaxPartitions, Hold: time.Duration(c.Adaptive.Hold)}
+	return partitioner.Settings{Ordering: ordering, MaxFanout: c.Adaptive.MaxPartitions, Hold: time.Duration(c.Adaptive.Hold),
+		Min: c.Partitions.Min, Max: c.Partitions.Max, Target: float64(c.Partitions.Target)}
 }
 
 // Adaptive bounds what a stream's table does by itself. It is part of the definition, which all gateways share.

@@ -42,6 +42,7 @@ func (c *Config) zeros(t settings.Tree) error {
 func (s *Stream) zeros(t settings.Tree) error {
 	return errors.Join(
 		writtenZero(t, "partitions", s.Partitions.Max == 0), writtenZero(t, "partitions.max", s.Partitions.Max == 0),
+		writtenZero(t, "partitions.min", s.Partitions.Min == 0), writtenZero(t, "partitions.target", s.Partitions.Target == 0),
 		writtenZero(t, "adaptive.hold", s.Adaptive.Hold == 0),
 		writtenZero(t, "id.window.ids", s.ID.Window.IDs == 0), writtenZero(t, "id.window.age", s.ID.Window.Age == 0),
 		writtenZero(t, "linger.waiting", s.Linger.Waiting == 0), writtenZero(t, "linger.idle", s.Linger.Idle == 0),

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,8 +18,8 @@ import (
 
 // Changeable refuses, by name, what a running stream cannot change.
 func (s *Stream) Changeable(old *Stream) error {
-	if s.Partitions != old.Partitions {
-		return event.Problemf(event.PartitionsFixed, "partitions: fixed at %d when the stream was made", old.Partitions.Max)
+	if err := s.Partitions.changeable(&old.Partitions); err != nil {
+		return err
 	}
 	if !looser(old.Ordering, s.Ordering) {
 		return event.Problemf(event.BadConfiguration, "ordering: can become looser while the stream exists (strict, then source, then none), not %s after %s", s.Ordering, old.Ordering)
@@ -92,26 +91,6 @@ type Ack struct {
 	Max     string `json:"max"`
 }
 
-// Partitions is the number of partitions; its short form is a number.
-type Partitions struct {
-	Max int `json:"max"`
-}
-
-// UnmarshalText reads the short form `partitions: 16`.
-func (p *Partitions) UnmarshalText(text []byte) error {
-	n, err := strconv.Atoi(string(text))
-	p.Max = n
-	return mustBe(err == nil, "%q is not a number", text)
-}
-
-// MarshalText writes the short form.
-func (p Partitions) MarshalText() ([]byte, error) {
-	return strconv.AppendInt(nil, int64(p.Max), 10), nil
-}
-
-// MarshalJSON writes the short form as a number.
-func (p Partitions) MarshalJSON() ([]byte, error) { return p.MarshalText() }
-
 // Linger is how long a lane waits for company before it seals a frame.
 type Linger struct {
 	Waiting settings.Duration `json:"waiting"` // while a request waits for durable or delivered
@@ -166,7 +145,7 @@ func (s Stream) WithDefaults() Stream {
 	orText(&s.UTF8, "reject")
 	or(&s.ID.Window.IDs, 1_000_000)
 	or(&s.ID.Window.Age, settings.Duration(10*time.Minute))
-	or(&s.Partitions.Max, 16)
+	s.Partitions.setDefaults()
 	or(&s.Linger.Waiting, settings.Duration(time.Millisecond))
 	or(&s.Linger.Idle, settings.Duration(50*time.Millisecond))
 	or(&s.Frame.Bytes, 512<<10)
@@ -206,7 +185,7 @@ func (s *Stream) Problem() error {
 	add("ordering", oneOf(s.Ordering, "strict", "source", "none"))
 	add("hash", oneOf(s.Hash, partitioner.SipHash.String(), partitioner.Murmur2.String()))
 	add("adaptive", s.Adaptive.problem())
-	add("partitions", mustBe(s.Partitions.Max >= 1 && s.Partitions.Max <= maxPartitions, "must be 1 to %d, got %d", maxPartitions, s.Partitions.Max))
+	add("partitions", errors.Join(s.Partitions.problem(), s.elasticProblem()))
 	if _, err := compress.ByName(s.Codec); err != nil {
 		add("codec", err)
 	}
