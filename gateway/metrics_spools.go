@@ -23,7 +23,7 @@ var (
 	spoolSyncTime = spoolDesc("headgate_spool_sync_seconds_total", "Time that took.")
 	spoolFailed   = spoolDesc("headgate_spool_failed_writes_total", "Writes that failed, after which a new file was begun.")
 	spoolDamaged  = spoolDesc("headgate_spool_quarantined_total", "Damaged ranges of bytes that were set aside in the quarantine.")
-	spoolMissing  = spoolDesc("headgate_spool_missing_events_total", "Events that were written to the spool and not delivered, and were not in its files at the start, at most.")
+	spoolMissing  = spoolDesc("headgate_spool_missing_events_total", "Events that were written to the spool and not delivered, and were not in its files at the start, at most; after a power cut, without what was written in its last seconds.")
 	spoolRemoved  = spoolDesc("headgate_spool_removed_files_total", "Files of the spool that were removed or cut off: while they were in use, which loses nothing, or the whole folder before the start.")
 	spoolLimit    = prometheus.NewDesc("headgate_spool_max_bytes", "Bytes that all spools together may have.", nil, nil)
 )

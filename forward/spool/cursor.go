@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math"
+	"slices"
 	"sync"
 
 	"github.com/headgate-io/headgate/internal/failpoint"
@@ -25,6 +27,39 @@ type cursor struct {
 type ledger struct {
 	lanes          places
 	oldest, newest uint64 // numbers of the segments that there should be; 0: not known
+	ends           []end  // of those segments that may hold more than was counted
+	old            bool   // of a format without ends: all that is found counts
+}
+
+// end is up to where a segment was counted. What is behind was acknowledged to nobody: the process was killed before it had
+// noted it, or the sync failed and it was written again to another file.
+type end struct {
+	segment uint64
+	size    int64
+}
+
+// mostEnds bounds those of files that a write failed on. Of more than that many, the oldest may hide a loss.
+const mostEnds = 256
+
+// end returns up to where the segment of that number was counted.
+func (l *ledger) end(segment uint64) int64 {
+	if !l.old && segment > l.newest {
+		return 0
+	}
+	for _, e := range l.ends {
+		if e.segment == segment {
+			return e.size
+		}
+	}
+	return math.MaxInt64
+}
+
+// setEnd notes up to where a segment is counted now.
+func (l *ledger) setEnd(segment uint64, size int64) {
+	l.ends = slices.DeleteFunc(l.ends, func(e end) bool { return e.segment == segment || e.segment < l.oldest })
+	if l.ends = append(l.ends, end{segment, size}); len(l.ends) > mostEnds {
+		l.ends = slices.Delete(l.ends, 0, 1)
+	}
 }
 
 // places has a place for each lane.
@@ -42,8 +77,11 @@ type place struct {
 const (
 	cursorName = "cursor"
 	slotSize   = 16384
-	slotHead   = 36 // marker, number of the write, oldest, newest, lanes
+	slotHead   = 40 // marker, number of the write, oldest, newest, lanes, ends
 	slotPlace  = 40
+	slotEnd    = 16
+
+	slotHead2 = 36 // of the second version, which had no ends
 
 	// Of the first version, which had the first two columns only.
 	slotSize1 = 8192
@@ -52,7 +90,8 @@ const (
 
 var (
 	cursorMarker1 = [8]byte{0xf5, 'H', 'G', 'C', 'U', 'R', '0', '1'}
-	cursorMarker  = [8]byte{0xf5, 'H', 'G', 'C', 'U', 'R', '0', '2'}
+	cursorMarker2 = [8]byte{0xf5, 'H', 'G', 'C', 'U', 'R', '0', '2'}
+	cursorMarker  = [8]byte{0xf5, 'H', 'G', 'C', 'U', 'R', '0', '3'}
 )
 
 // openCursor reads the newer of the two slots that are sound.
@@ -82,24 +121,38 @@ func readCursor(r io.ReaderAt, size int64) (writes uint64, l ledger) {
 			writes = max(writes, parseSlot1(raw[:n], writes, &l.lanes))
 		}
 	}
+	l.old = true
 	return writes, l
 }
 
 // parseSlot reads a slot into l, if it is sound and newer than after, and returns the number of its write, else 0.
 func parseSlot(raw []byte, after uint64, l *ledger) uint64 {
 	le := binary.LittleEndian
-	if len(raw) < slotHead+4 || [8]byte(raw) != cursorMarker {
+	head, ends := slotHead2, 0
+	switch {
+	case len(raw) < slotHead:
+		return 0
+	case [8]byte(raw) == cursorMarker:
+		head, ends = slotHead, int(le.Uint32(raw[36:]))
+	case [8]byte(raw) != cursorMarker2:
 		return 0
 	}
 	writes, lanes := le.Uint64(raw[8:]), int(le.Uint32(raw[32:]))
-	end := slotHead + slotPlace*lanes
-	if lanes > maxPartitions || len(raw) < end+4 || le.Uint32(raw[end:]) != crc32.Checksum(raw[:end], castagnoli) || writes <= after {
+	if lanes > maxPartitions || ends > mostEnds {
 		return 0
 	}
-	*l = ledger{oldest: le.Uint64(raw[16:]), newest: le.Uint64(raw[24:])}
+	at := head + slotPlace*lanes
+	last := at + slotEnd*ends
+	if len(raw) < last+4 || le.Uint32(raw[last:]) != crc32.Checksum(raw[:last], castagnoli) || writes <= after {
+		return 0
+	}
+	*l = ledger{oldest: le.Uint64(raw[16:]), newest: le.Uint64(raw[24:]), old: head == slotHead2}
 	for p := range lanes {
-		at := raw[slotHead+slotPlace*p:]
+		at := raw[head+slotPlace*p:]
 		l.lanes[p] = place{le.Uint64(at), le.Uint64(at[8:]), le.Uint64(at[16:]), le.Uint64(at[24:]), le.Uint64(at[32:])}
+	}
+	for ; at < last; at += slotEnd {
+		l.ends = append(l.ends, end{le.Uint64(raw[at:]), int64(le.Uint64(raw[at+8:]))})
 	}
 	return writes
 }
@@ -132,22 +185,32 @@ func (c *cursor) set(partition int32, confirmed, sending uint64) error {
 	return c.write()
 }
 
-// wrote notes frames that were synced in the segment.
-func (c *cursor) wrote(seg *segment, frames []placed) error {
+// wrote notes frames that were synced in the segment, which ends at size now. Confirmed says by partition what the backend has:
+// frames before these were left out of the files, because it had them.
+func (c *cursor) wrote(seg *segment, size int64, frames []placed, confirmed *[maxPartitions]uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range frames {
 		f := &frames[i]
 		l := &c.lanes[f.partition]
 		l.written = max(l.written, f.last())
+		l.confirmed = max(l.confirmed, min(confirmed[f.partition], l.written))
 		l.events += uint64(f.events)
-		seg.count(f.partition, uint64(f.events))
+		seg.events.add(f.partition, uint64(f.events))
 	}
 	if c.oldest == 0 {
 		c.oldest = seg.number
 	}
 	c.newest = max(c.newest, seg.number)
+	c.setEnd(seg.number, size)
 	return c.write()
+}
+
+// whole notes that nothing was written to a segment but what is counted, and nothing will be.
+func (c *cursor) whole(segment uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ends = slices.DeleteFunc(c.ends, func(e end) bool { return e.segment == segment })
 }
 
 // removed notes, for good, that a segment is no more expected, before it goes; oldest is the number of the first that is.
@@ -175,7 +238,7 @@ func (c *cursor) expect(segments []*segment) error {
 	for p := range c.lanes {
 		c.lanes[p].events, c.lanes[p].before = 0, 0
 	}
-	c.oldest = 0
+	c.oldest, c.newest, c.ends, c.old = 0, 0, nil, false
 	for i, seg := range segments {
 		if i == 0 {
 			c.oldest = seg.number
@@ -204,11 +267,15 @@ func (c *cursor) write() error {
 	raw = le.AppendUint64(raw, c.oldest)
 	raw = le.AppendUint64(raw, c.newest)
 	raw = le.AppendUint32(raw, uint32(lanes))
+	raw = le.AppendUint32(raw, uint32(len(c.ends)))
 	for p := range lanes {
 		l := &c.lanes[p]
 		for _, n := range [...]uint64{l.confirmed, l.sending, l.written, l.events, l.before} {
 			raw = le.AppendUint64(raw, n)
 		}
+	}
+	for _, e := range c.ends {
+		raw = le.AppendUint64(le.AppendUint64(raw, e.segment), uint64(e.size))
 	}
 	raw = le.AppendUint32(raw, crc32.Checksum(raw, castagnoli))
 	_, err := c.file.WriteAt(raw, int64(c.writes%2)*slotSize)

@@ -108,7 +108,8 @@ func (e *examiner) takeStock(now *ledger) error {
 		l := e.led.lanes[p]
 		l.before, l.confirmed = now.lanes[p].before, now.lanes[p].confirmed
 		slices.SortFunc(e.live[p], func(a, b ref) int { return cmp.Compare(a.first, b.first) })
-		if m, ok := l.missing(int32(p), foundIn(e.segments, now.oldest, p), e.live[p]); ok {
+		if m, ok := l.missing(int32(p), countedIn(e.segments, now.oldest, p), e.live[p]); ok {
+			m.More = e.led.lags(e.segments)
 			if err := e.damage(Damage{Segment: absent(e.segments, &e.led), Partition: -1, Missing: &m}); err != nil {
 				return err
 			}
@@ -145,7 +146,7 @@ func (e *examiner) judge(file File, r *found, f *Frame) error {
 			return nil
 		}
 		confirmed := r.Last() <= e.led.lanes[r.Partition].confirmed
-		e.seg.count(r.Partition, uint64(r.Events))
+		e.seg.found(r.Partition, uint64(r.Events), r.off, e.led.end(e.seg.number))
 		if !confirmed {
 			e.live[r.Partition] = append(e.live[r.Partition], ref{first: r.First, events: uint32(r.Events)})
 		}

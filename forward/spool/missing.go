@@ -14,8 +14,12 @@ import (
 // were removed or cut off, or cannot be read in places.
 type Missing struct {
 	Partition int32
-	Events    uint64      // at most
+	Events    uint64      // at most: fewer when the backend has some and nobody could note that any more
 	Numbers   [][2]uint64 // first and last, of which they are
+
+	// More says that the cursor was older than the files. A kill leaves that of what was acknowledged to nobody; after a power cut, events
+	// may have been acknowledged that it had not counted, and if their file is gone too, they are not among these.
+	More bool
 }
 
 // String names the numbers.
@@ -28,33 +32,36 @@ func (m Missing) String() string {
 		}
 		numbers = append(numbers, fmt.Sprintf("%d-%d", n[0], n[1]))
 	}
-	return fmt.Sprintf("partition %d: up to %d events of the numbers %s", m.Partition, m.Events, strings.Join(numbers, ", "))
+	more := ""
+	if m.More {
+		more = "; if this was a power cut, maybe some that were written last besides"
+	}
+	return fmt.Sprintf("partition %d: up to %d events of the numbers %s%s", m.Partition, m.Events, strings.Join(numbers, ", "), more)
 }
 
-// missing compares what a lane should have with the frames that were found, of which refs are the ones not confirmed, in order.
-func (l place) missing(partition int32, found uint64, refs []ref) (m Missing, ok bool) {
-	if l.events < l.before+found || l.events == l.before+found {
+// missing compares what a lane should have with those of its events that were found and had been counted, and with the frames that
+// are not confirmed, in order. Each event that is lost was counted and has its number between frames: so it is as many as both
+// say, or fewer.
+func (l place) missing(partition int32, counted uint64, refs []ref) (m Missing, ok bool) {
+	if l.events <= l.before+counted {
 		return m, false
 	}
-	m = Missing{Partition: partition, Events: l.events - l.before - found}
 	next, gap := l.confirmed+1, uint64(0)
-	for i := range refs {
-		r := &refs[i]
-		if r.first > next {
-			m.Numbers = append(m.Numbers, [2]uint64{next, r.first - 1})
-			gap += r.first - next
+	between := func(to uint64) {
+		if to = min(to, l.written); to >= next {
+			m.Numbers = append(m.Numbers, [2]uint64{next, to})
+			gap += to - next + 1
 		}
-		next = max(next, r.last()+1)
 	}
-	if l.written >= next {
-		m.Numbers = append(m.Numbers, [2]uint64{next, l.written})
-		gap += l.written - next + 1
+	for i := range refs {
+		between(refs[i].first - 1)
+		next = max(next, refs[i].last()+1)
 	}
-	m.Events = min(m.Events, gap)
+	between(l.written)
+	m.Partition, m.Events = partition, min(l.events-l.before-counted, gap)
 	named := slices.DeleteFunc(slices.Clone(m.Numbers), func(n [2]uint64) bool { return n[1]-n[0] > numberJump })
-	if n := spanned(named); n >= m.Events && m.Events > 0 {
-		// After a kill the cursor may know less than was written: the numbers are the upper bound.
-		m.Numbers, m.Events = named, n
+	if spanned(named) >= m.Events {
+		m.Numbers = named
 	}
 	return m, m.Events > 0
 }
@@ -69,19 +76,24 @@ func spanned(numbers [][2]uint64) (n uint64) {
 	return n
 }
 
-// foundIn adds up what the segments hold of a partition, but those that are not expected any more.
-func foundIn(segments []*segment, oldest uint64, partition int) (events uint64) {
+// countedIn adds up what the segments hold of a partition of what the cursor had counted, but those that are not expected any more.
+func countedIn(segments []*segment, oldest uint64, partition int) (events uint64) {
 	for _, seg := range segments {
-		if seg.number >= oldest && partition < len(seg.events) {
-			events += seg.events[partition]
+		if seg.number >= oldest && partition < len(seg.counted) {
+			events += seg.counted[partition]
 		}
 	}
 	return events
 }
 
+// lags tells whether files hold more than the cursor had counted, or might.
+func (l *ledger) lags(segments []*segment) bool {
+	return l.old || slices.ContainsFunc(segments, func(s *segment) bool { return s.behind })
+}
+
 // takeStock reports what was lost while nobody looked, and expects from now on what there is.
 func (s *Spool) takeStock() {
-	oldest, whole := s.cursor.oldest, true
+	oldest, whole, lags := s.cursor.oldest, true, s.cursor.lags(s.segments)
 	for _, seg := range s.segments {
 		whole = whole && !seg.unread
 	}
@@ -89,10 +101,11 @@ func (s *Spool) takeStock() {
 	for p := range s.lanes {
 		l := s.cursor.lanes[p]
 		l.confirmed = s.lanes[p].confirmed
-		m, ok := l.missing(int32(p), foundIn(s.segments, oldest, p), s.lanes[p].refs)
+		m, ok := l.missing(int32(p), countedIn(s.segments, oldest, p), s.lanes[p].refs)
 		if !ok || !whole {
 			continue
 		}
+		m.More = lags
 		s.lanes[p].missing = m.Events
 		s.stats.Lost += m.Events
 		s.stats.Missing += m.Events

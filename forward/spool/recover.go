@@ -32,10 +32,10 @@ func (s *Spool) recover() error {
 	slices.SortFunc(s.segments, func(a, b *segment) int {
 		return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.salt, b.salt))
 	})
-	s.scanAll()
 	if s.cursor, err = openCursor(s.files, cursorSize, cursorThere); err != nil {
 		s.log.Warn("the cursor of the spool can't be used: the backend gets frames again", "error", err)
 	}
+	s.scanAll()
 	if s.numbers, err = openNumbers(s.files); err != nil {
 		s.log.Warn("the file of numbers can't be read: new events wait for the backend, if it is away", "error", err)
 	}
@@ -79,10 +79,11 @@ func (s *Spool) scanAll() {
 			seg.damaged = true
 			s.setAside(seg, d.off, d.end, d.tail)
 		}
+		end := s.cursor.end(seg.number)
 		for _, r := range scans[i].frames {
 			l := &s.lanes[r.partition]
 			l.refs = append(l.refs, r.ref)
-			seg.count(r.partition, uint64(r.events))
+			seg.found(r.partition, uint64(r.events), r.off, end)
 		}
 		scans[i] = contents{}
 	}

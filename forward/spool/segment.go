@@ -23,15 +23,29 @@ type segment struct {
 	readers  int
 	gone     bool // removed; who reads it last closes it
 
-	events []uint64 // in its frames, by partition, also of those confirmed; guarded by the cursor's lock
+	events  tally // in its frames, also of those confirmed; guarded by the cursor's lock
+	counted tally // at the start: of them those that the cursor had counted
+	behind  bool  // at the start: there are others
 }
 
-// count adds events of a partition.
-func (s *segment) count(partition int32, events uint64) {
-	for len(s.events) <= int(partition) {
-		s.events = append(s.events, 0)
+// tally is events by partition.
+type tally []uint64
+
+func (t *tally) add(partition int32, events uint64) {
+	for len(*t) <= int(partition) {
+		*t = append(*t, 0)
 	}
-	s.events[partition] += events
+	(*t)[partition] += events
+}
+
+// found counts a frame that lies at off, where the cursor has counted up to end.
+func (s *segment) found(partition int32, events uint64, off, end int64) {
+	s.events.add(partition, events)
+	if off < end {
+		s.counted.add(partition, events)
+	} else {
+		s.behind = true
+	}
 }
 
 // segmentName has the number of a segment, by which they are ordered, and its salt.

@@ -137,7 +137,7 @@ func (w *writer) copyGroup(refs []placed) error {
 			w.poison(err)
 			return err
 		}
-		w.account()
+		w.account(w.current.size + int64(len(w.buf)))
 	}
 	for i, r := range refs {
 		if moved[i].seg == nil {

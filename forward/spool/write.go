@@ -27,6 +27,7 @@ type writer struct {
 	group   []*Entry
 	offs    []int64  // where the records of the group lie in buf
 	placed  []placed // what was written last
+	far     [maxPartitions]uint64
 	passed  []placed // what was confirmed while it was written: frames of it, and beginnings of frames
 	ending  bool
 	pause   time.Duration
@@ -82,7 +83,7 @@ func (w *writer) commit() (pause time.Duration) {
 	}
 	w.pause = 0
 	w.index(began)
-	w.account()
+	w.account(w.current.size)
 	for _, r := range w.passed {
 		w.note(r.partition, r.last(), 0)
 	}
@@ -129,6 +130,9 @@ func (w *writer) makeRoom(at time.Time) error {
 	w.placed = w.placed[:0]
 	if w.current != nil && w.current.size < w.cfg.SegmentBytes {
 		return nil
+	}
+	if w.current != nil {
+		w.cursor.whole(w.current.number)
 	}
 	w.current = nil
 	return w.begin(at)
@@ -194,9 +198,15 @@ func (w *writer) enter(e *Entry, r ref) {
 	w.countIn(&r)
 }
 
-// account notes what was written last as something that the files should hold.
-func (w *writer) account() {
-	if err := w.cursor.wrote(w.current, w.placed); err != nil {
+// account notes what was written last, up to size of the file, as something that the files should hold.
+func (w *writer) account(size int64) {
+	w.mu.Lock()
+	for i := range w.placed {
+		p := w.placed[i].partition
+		w.far[p] = w.lanes[p].confirmed
+	}
+	w.mu.Unlock()
+	if err := w.cursor.wrote(w.current, size, w.placed, &w.far); err != nil {
 		w.warnCursor(err)
 	}
 }
