@@ -99,9 +99,12 @@ func appendRecord(dst []byte, f *Frame, salt uint32, at time.Time) []byte {
 
 // headerSum is the checksum of the header that raw begins with.
 func headerSum(raw []byte, salt uint32) uint32 {
-	var s [4]byte
-	binary.LittleEndian.PutUint32(s[:], salt)
-	return crc32.Update(crc32.Checksum(raw[:headerSize-4], castagnoli), castagnoli, s[:])
+	sum := ^crc32.Checksum(raw[:headerSize-4], castagnoli)
+	for range 4 { // crc32.Update of a local array would put it on the heap
+		sum = castagnoli[byte(sum)^byte(salt)] ^ sum>>8
+		salt >>= 8
+	}
+	return ^sum
 }
 
 // parseHeader reads the header at the beginning of raw; false for anything that is none.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"runtime"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -59,41 +58,65 @@ func (s *Spool) recover() error {
 
 // scanAll adds the frames of all segments to the lanes. Segments are read side by side: most of it is waiting or checksums.
 func (s *Spool) scanAll() {
-	scans := make([]contents, len(s.segments))
-	var reading sync.WaitGroup
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	for i, seg := range s.segments {
-		reading.Go(func() {
-			slots <- struct{}{}
-			scans[i] = s.scan(seg, i == len(s.segments)-1)
-			<-slots
-		})
+	side := runtime.GOMAXPROCS(0)
+	scans := make([]chan contents, len(s.segments))
+	begin := func(i int) {
+		scans[i] = make(chan contents, 1)
+		go func() { scans[i] <- s.scan(s.segments[i], i == len(s.segments)-1) }()
 	}
-	reading.Wait()
+	for i := range min(side, len(scans)) {
+		begin(i)
+	}
 	for i, seg := range s.segments {
-		if err := scans[i].err; err != nil {
-			seg.unread = true // what can't be read now may be at the next start
-			s.log.Error("a segment of the spool can't be read: its frames are not delivered by this process", "segment", seg.name, "error", err)
+		s.take(seg, <-scans[i])
+		if next := i + side; next < len(scans) { // no sooner: what was read and not taken is memory
+			begin(next)
 		}
-		for _, d := range scans[i].damaged {
-			seg.damaged = true
-			s.setAside(seg, d.off, d.end, d.tail)
-		}
-		end := s.cursor.end(seg.number)
-		for _, r := range scans[i].frames {
+	}
+}
+
+// take adds what was found in a segment.
+func (s *Spool) take(seg *segment, c contents) {
+	if c.err != nil {
+		seg.unread = true // what can't be read now may be at the next start
+		s.log.Error("a segment of the spool can't be read: its frames are not delivered by this process", "segment", seg.name, "error", c.err)
+	}
+	for _, d := range c.damaged {
+		seg.damaged = true
+		s.setAside(seg, d.off, d.end, d.tail)
+	}
+	end := s.cursor.end(seg.number)
+	for _, frames := range c.frames {
+		for i := range frames {
+			r := &frames[i]
 			l := &s.lanes[r.partition]
 			l.refs = append(l.refs, r.ref)
 			seg.found(r.partition, uint64(r.events), r.off, end)
 		}
-		scans[i] = contents{}
 	}
 }
 
 // contents is what is found in a segment, up to err.
 type contents struct {
-	frames  []placed
+	frames  [][]placed // in pieces: none is copied to grow
 	damaged []found
 	err     error
+}
+
+// framesPiece is how many frames a piece of contents has.
+const framesPiece = 4096
+
+func (c *contents) add(p placed) {
+	last := len(c.frames) - 1
+	if last < 0 || len(c.frames[last]) == framesPiece {
+		size := framesPiece
+		if last < 0 {
+			size = 64 // most segments have few
+		}
+		c.frames = append(c.frames, make([]placed, 0, size))
+		last++
+	}
+	c.frames[last] = append(c.frames[last], p)
 }
 
 // scan reads a segment. In the newest one payloads are checked too: a crash may have left holes in what was written last.
@@ -107,13 +130,14 @@ func (s *Spool) scan(seg *segment, newest bool) (c contents) {
 		if errors.Is(err, io.EOF) {
 			return c
 		}
+		if err == nil && !r.damaged && r.kind == kindFrame && newest {
+			var sound bool
+			sound, err = sc.whole(&r, &f)
+			r.damaged, r.tail = !sound, r.end == seg.size
+		}
 		if err != nil {
 			c.err = err
 			return c
-		}
-		if !r.damaged && r.kind == kindFrame && newest {
-			_, err := readRecord(seg.file, r.off, seg.salt, &f)
-			r.damaged, r.tail = errors.Is(err, errDamaged), r.end == seg.size
 		}
 		switch {
 		case r.damaged:
@@ -124,7 +148,7 @@ func (s *Spool) scan(seg *segment, newest bool) (c contents) {
 			}
 			seg.last = time.UnixMilli(r.at)
 			where := ref{first: r.First, events: uint32(r.Events), size: uint32(r.recordLength), seg: seg, off: r.off}
-			c.frames = append(c.frames, placed{where, r.Partition})
+			c.add(placed{where, r.Partition})
 		}
 	}
 }

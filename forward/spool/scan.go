@@ -2,6 +2,7 @@ package spool
 
 import (
 	"bytes"
+	"errors"
 	"hash/crc32"
 	"io"
 )
@@ -16,10 +17,15 @@ type scanner struct {
 	window []byte // bytes of the file from at on
 	at     int64
 	chunk  []byte
+	ask    int // bytes to read next
 }
 
-// scanChunk is what is read at a time: many headers of small frames, little of what is behind the header of large ones.
-const scanChunk = 16 << 10
+// What is read at a time: little of what is behind the header of large frames, and more and more of small ones, of which a window
+// holds several.
+const (
+	scanLeast = 4 << 10
+	scanMost  = 256 << 10
+)
 
 // found is a record, or a range of bytes that is none.
 type found struct {
@@ -30,7 +36,7 @@ type found struct {
 }
 
 func newScanner(r io.ReaderAt, size int64, salt uint32) *scanner {
-	return &scanner{r: r, size: size, salt: salt, chunk: make([]byte, scanChunk)}
+	return &scanner{r: r, size: size, salt: salt, ask: scanLeast}
 }
 
 // next returns what comes next; io.EOF at the end, or an error of the file.
@@ -91,7 +97,15 @@ func (s *scanner) view(off int64, n int) ([]byte, error) {
 	if have := s.at + int64(len(s.window)) - off; off >= s.at && have > 0 && (have >= int64(n) || s.at+int64(len(s.window)) == s.size) {
 		return s.window[off-s.at:], nil
 	}
-	want := min(int64(len(s.chunk)), s.size-off)
+	if off <= s.at+int64(len(s.window)) {
+		s.ask = min(4*s.ask, scanMost)
+	} else {
+		s.ask = scanLeast
+	}
+	want := min(int64(max(s.ask, n)), s.size-off)
+	if want > int64(len(s.chunk)) {
+		s.chunk = make([]byte, want)
+	}
 	got, err := s.r.ReadAt(s.chunk[:want], off)
 	if int64(got) < want {
 		if err == nil || err == io.EOF {
@@ -101,6 +115,22 @@ func (s *scanner) view(off int64, n int) ([]byte, error) {
 	}
 	s.at, s.window = off, s.chunk[:want]
 	return s.window, nil
+}
+
+// whole tells whether the payload of a record is what was written. Small ones are taken from the window.
+func (s *scanner) whole(r *found, f *Frame) (bool, error) {
+	if r.recordLength > scanMost {
+		_, err := readRecord(s.r, r.off, s.salt, f)
+		if errors.Is(err, errDamaged) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	raw, err := s.view(r.off, int(r.recordLength))
+	if err != nil {
+		return false, err
+	}
+	return crc32.Checksum(raw[headerSize:r.recordLength], castagnoli) == r.sum, nil
 }
 
 // readRecord reads a whole record into f, whose Payload is used again where it has room, and checks it.
