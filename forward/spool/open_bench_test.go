@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/internal/logfolder"
+	"github.com/headgate-io/headgate/internal/race"
 )
 
 // BenchmarkOpen opens a spool of SPOOL_MIB (default 64) of frames of several sizes in 16 lanes, and tells how much processor time
@@ -46,7 +47,7 @@ func used() time.Duration {
 }
 
 // manyFrames makes the files of a spool of so many bytes.
-func manyFrames(b *testing.B, size, total int) (files Files, bytes int64) {
+func manyFrames(b testing.TB, size, total int) (files Files, bytes int64) {
 	b.Helper()
 	dir := filepath.Join(b.TempDir(), "web")
 	files, err := logfolder.Make(dir)
@@ -70,4 +71,27 @@ func manyFrames(b *testing.B, size, total int) (files Files, bytes int64) {
 		bytes += int64(len(raw))
 	}
 	return files, bytes
+}
+
+// F01: what a start needs does not grow with the number of frames but for their place in the index.
+func TestAStartAllocatesNothingForAFrame(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	allocated := func(frames int) float64 {
+		files, _ := manyFrames(t, 40, frames*(headerSize+40))
+		return testing.AllocsPerRun(1, func() {
+			s, err := New(Config{}, Deps{Files: files})
+			if err != nil || s.stats.Frames != frames {
+				t.Fatal(s.stats, err)
+			}
+			if err := (&writer{Spool: s}).end(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	few, many := allocated(1000), allocated(41_000)
+	if many > few+4000 {
+		t.Errorf("%.0f allocations for 1000 frames, %.0f for 41,000", few, many)
+	}
 }

@@ -67,15 +67,27 @@ func (s *Spool) refsSince(since time.Time, most int) (all []ref) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	frames := map[*segment]int{}
-	s.eachRef(func(r *ref) { frames[r.seg]++ })
+	n, of := 0, (*segment)(nil)
+	s.eachRef(func(r *ref) { // mostly of the same segment as the one before
+		if r.seg != of {
+			frames[of] += n
+			n, of = 0, r.seg
+		}
+		n++
+	})
+	frames[of] += n
 	wanted, sum := map[*segment]bool{}, 0
 	for _, seg := range slices.Backward(s.segments) {
 		if wanted[seg] = !seg.gone && !seg.last.Before(since) && sum < most; wanted[seg] {
 			sum += frames[seg]
 		}
 	}
+	in, of := false, nil
 	s.eachRef(func(r *ref) {
-		if wanted[r.seg] {
+		if r.seg != of {
+			in, of = wanted[r.seg], r.seg
+		}
+		if in {
 			all = append(all, *r)
 		}
 	})

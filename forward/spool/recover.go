@@ -60,18 +60,42 @@ func (s *Spool) recover() error {
 func (s *Spool) scanAll() {
 	side := runtime.GOMAXPROCS(0)
 	scans := make([]chan contents, len(s.segments))
-	begin := func(i int) {
+	begin := func(i int, spare [][]placed) {
 		scans[i] = make(chan contents, 1)
-		go func() { scans[i] <- s.scan(s.segments[i], i == len(s.segments)-1) }()
+		go func() { scans[i] <- s.scan(s.segments[i], i == len(s.segments)-1, spare) }()
 	}
-	for i := range min(side, len(scans)) {
-		begin(i)
+	var seen, total int64
+	for i, seg := range s.segments {
+		total += seg.size
+		if i < side {
+			begin(i, nil)
+		}
 	}
 	for i, seg := range s.segments {
-		s.take(seg, <-scans[i])
+		c := <-scans[i]
+		s.take(seg, c)
 		if next := i + side; next < len(scans) { // no sooner: what was read and not taken is memory
-			begin(next)
+			begin(next, c.frames)
 		}
+		seen += seg.size
+		s.expectRefs(i+1, float64(total)/float64(max(seen, 1)))
+	}
+}
+
+// expectRefs makes room in the lanes, of which so many segments were read, for the rest of them: growing little by little leaves
+// several times as much behind.
+func (s *Spool) expectRefs(segments int, factor float64) {
+	for p := range s.lanes {
+		l := &s.lanes[p]
+		n := len(l.refs)
+		if n < framesPiece || cap(l.refs)-n > n/segments {
+			continue
+		}
+		more := n * 3 // the other segments may hold larger frames
+		if f := factor*1.05 - 1; f < 3 {
+			more = int(float64(n) * f)
+		}
+		l.refs = slices.Grow(l.refs, more)
 	}
 }
 
@@ -99,6 +123,7 @@ func (s *Spool) take(seg *segment, c contents) {
 // contents is what is found in a segment, up to err.
 type contents struct {
 	frames  [][]placed // in pieces: none is copied to grow
+	spare   [][]placed // empty ones
 	damaged []found
 	err     error
 }
@@ -108,19 +133,23 @@ const framesPiece = 4096
 
 func (c *contents) add(p placed) {
 	last := len(c.frames) - 1
-	if last < 0 || len(c.frames[last]) == framesPiece {
+	if last < 0 || len(c.frames[last]) == cap(c.frames[last]) {
 		size := framesPiece
 		if last < 0 {
 			size = 64 // most segments have few
 		}
-		c.frames = append(c.frames, make([]placed, 0, size))
-		last++
+		if last++; len(c.spare) > 0 {
+			c.frames, c.spare = append(c.frames, c.spare[0][:0]), c.spare[1:]
+		} else {
+			c.frames = append(c.frames, make([]placed, 0, size))
+		}
 	}
 	c.frames[last] = append(c.frames[last], p)
 }
 
 // scan reads a segment. In the newest one payloads are checked too: a crash may have left holes in what was written last.
-func (s *Spool) scan(seg *segment, newest bool) (c contents) {
+func (s *Spool) scan(seg *segment, newest bool, spare [][]placed) (c contents) {
+	c.spare = spare
 	if seg.file, c.err = s.files.Open(seg.name, false); c.err != nil {
 		return c
 	}
