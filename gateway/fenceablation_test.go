@@ -21,9 +21,10 @@ const (
 	waiting      ablation = "the seal before the commit"
 	anotherEpoch ablation = "another epoch after an abandoned move"
 	chainCheck   ablation = "the chain check"
+	claim        ablation = "the claim of a lane"
 )
 
-func (a ablation) production() bool { return a == nothing || a == chainCheck }
+func (a ablation) production() bool { return a == nothing || a == chainCheck || a == claim }
 
 func (p *fenceProcess) handOver(ctx context.Context, b *event.Batch, pass *passage) error {
 	if p.w.without.production() {

@@ -36,7 +36,7 @@ func (w *fenceWorld) start(number int, disk *memdisk.Memory) *fenceProcess {
 	w.say("#%d starts with %v", number, table)
 	conn := &fenceConn{p: p}
 	backend := jetstream.Over(conn, conn, jetstream.Config{
-		Stream: fenceStream, Gateway: fenceGateway, Timeout: 500 * time.Millisecond, Streams: 1, Replicas: 1, OnFull: func(string, int64) {},
+		Stream: fenceStream, Gateway: fenceGateway, Timeout: 500 * time.Millisecond, Streams: 1, Replicas: 1, Own: !w.external || w.without == claim, OnFull: func(string, int64) {},
 	}, w.logger())
 	f, err := forward.New(forward.Config{
 		Stream: fenceStream, Gateway: fenceGateway, Partitions: fencePartitions, Codec: "s2", FrameEvents: 1 + r.IntN(6), SendTimeout: 2 * time.Second,

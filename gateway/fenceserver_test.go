@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,6 +27,37 @@ type fenceServer struct {
 	mu   sync.Mutex
 	log  []*nats.Msg // at its sequence less one
 	last map[string]uint64
+	held []heldPublish
+}
+
+// heldPublish comes right behind the next process's question where the lane ends: the worst moment there is.
+type heldPublish struct {
+	subject string
+	from    *fenceProcess
+	reach   func()
+}
+
+func (s *fenceServer) hold(subject string, from *fenceProcess, reach func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = append(s.held, heldPublish{subject, from, reach})
+}
+
+// letGo has arrive what others than p have sent to a subject.
+func (s *fenceServer) letGo(subject string, p *fenceProcess) {
+	s.mu.Lock()
+	var now []heldPublish
+	s.held = slices.DeleteFunc(s.held, func(h heldPublish) bool {
+		if h.subject != subject || h.from == p {
+			return false
+		}
+		now = append(now, h)
+		return true
+	})
+	s.mu.Unlock()
+	for _, h := range now {
+		h.reach()
+	}
 }
 
 func newFenceServer(w *fenceWorld) *fenceServer { return &fenceServer{w: w, last: map[string]uint64{}} }
@@ -103,6 +135,13 @@ func (c *fenceConn) travel(ctx context.Context, name string, reach func()) error
 		return silence()
 	case n < 9: // the answer, if there is one, comes when nobody waits any more
 		w.say("#%d %s: late", c.p.number, name)
+		if subject, ok := strings.CutPrefix(name, "publish "); ok && w.external && r.IntN(2) == 0 {
+			w.server.hold(subject, c.p, reach)
+			if w.crashIn.Load() <= 0 && r.IntN(2) == 0 {
+				w.crashIn.Store(1)
+			}
+			return silence()
+		}
 		w.late.Go(func() { <-time.After(there + later); reach() })
 		return silence()
 	case n < 13:
@@ -186,6 +225,7 @@ func (c *fenceConn) RequestWithContext(ctx context.Context, subject string, body
 	answers := make(chan []byte, 2)
 	err := c.travel(ctx, "read "+req.Next+req.Last, func() {
 		answers <- rawMessage(c.p.w.server.get(req.Last, req.Next, req.Seq))
+		c.p.w.server.letGo(req.Last, c.p)
 	})
 	if err != nil {
 		return nil, err

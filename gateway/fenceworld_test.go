@@ -193,7 +193,7 @@ func runFence(t *testing.T, seed uint64, without ablation, presses *forward.Pres
 func (w *fenceWorld) run() {
 	r := w.draw("world")
 	w.crashes = r.IntN(4)
-	w.external = r.IntN(2) == 0 && os.Getenv("FENCE_EXTERNAL") != ""
+	w.external = r.IntN(2) == 0 || w.without == claim || os.Getenv("FENCE_EXTERNAL") != ""
 	if r.IntN(2) == 0 {
 		w.dark[0] = time.Duration(r.Int64N(int64(faultTime)))
 		w.dark[1] = w.dark[0] + time.Duration(r.Int64N(int64(9*time.Second)))

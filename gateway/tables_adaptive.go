@@ -187,7 +187,7 @@ func (a *adaptive) fence(ctx context.Context, begun *partitioner.Table, changes 
 	began := time.Now()
 	f := partitioner.NewFence(a.gateway, begun, sinceEpoch(began))
 	a.seal(ctx, f)
-	step := f.Next(sinceEpoch(time.Now()))
+	step := f.Next(sinceEpoch(began) + time.Since(began))
 	if ctx.Err() != nil || step == partitioner.Wait {
 		return
 	}
@@ -219,7 +219,7 @@ func (a *adaptive) fence(ctx context.Context, begun *partitioner.Table, changes 
 
 // seal has the lanes sealed that are left, until they are or the time for it is over.
 func (a *adaptive) seal(ctx context.Context, f *partitioner.Fence) {
-	ctx, cancel := context.WithDeadline(ctx, time.Unix(0, int64(f.Until())))
+	ctx, cancel := context.WithTimeout(ctx, partitioner.FenceTime) // not until a time of day, which may be set back
 	defer cancel()
 	type sealed struct {
 		partition int32

@@ -5,6 +5,7 @@ package jetstream
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -57,10 +58,11 @@ const (
 
 // Backend writes one stream. It implements forward.Backend.
 type Backend struct {
-	cfg Config
-	nc  Conn
-	js  js.JetStream
-	log *slog.Logger
+	cfg   Config
+	nc    Conn
+	js    js.JetStream
+	log   *slog.Logger
+	claim string // names this life of the gateway
 
 	mu    sync.Mutex
 	lanes map[int32]*lane // a lane belongs to the one goroutine that sends for its partition
@@ -102,7 +104,7 @@ type Conn interface {
 
 // Over returns the backend of a stream that is there already, as a complete cfg says.
 func Over(nc Conn, api js.JetStream, cfg Config, log *slog.Logger) *Backend {
-	return &Backend{cfg: cfg, nc: nc, js: api, log: log.With("stream", cfg.Stream), lanes: make(map[int32]*lane)}
+	return &Backend{cfg: cfg, nc: nc, js: api, log: log.With("stream", cfg.Stream), claim: rand.Text(), lanes: make(map[int32]*lane)}
 }
 
 // Resume reads the last message of the lane from the stream's leader. See forward.Backend.
@@ -134,6 +136,9 @@ func (b *Backend) Send(ctx context.Context, run *forward.Run) error {
 			return sendError(err)
 		}
 		l.gone = false
+	}
+	if err := b.claimFull(ctx, l); err != nil {
+		return sendError(err)
 	}
 	if l.unsure {
 		if stored, err := b.settle(ctx, l, run); stored || err != nil {

@@ -69,13 +69,13 @@ func (b *Backend) settleNext(ctx context.Context, l *lane, run *forward.Run) (st
 		return false, err
 	case l.adopt(&m, run.TableVersion):
 		return b.settleNext(ctx, l, run)
-	case m.Marker:
+	case m.Marker && m.Claim == "":
 		return false, &SealedError{Subject: l.subject, TableVersion: m.TableVersion}
 	case m.ID == run.ID && m.Last == run.Last && bytes.Equal(m.Payload, run.Payload):
 		l.confirm(m.Seq, m.Last)
 		return true, nil
 	}
-	return false, b.stop(l, &ChainError{Subject: l.subject, After: l.seq, Found: m.Seq, Reason: "a second writer"})
+	return false, b.stop(l, second(l, &m))
 }
 
 // settleEnd is for a lane that nothing was found behind: it notices when the last message itself has gone.

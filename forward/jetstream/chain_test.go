@@ -191,6 +191,8 @@ func TestSealMarkerIsReportedAndNotRead(t *testing.T) {
 // Who trims a lane to nothing makes it start its chain again; its numbers go on.
 func TestTrimmedLaneGoesOn(t *testing.T) {
 	r := newRig(t, t.TempDir(), 1<<20)
+	r.external = true
+	r.backend = r.open(1 << 20)
 	r.send(newRun(0, 1, 10))
 	r.purge()
 	run := newRun(0, 11, 10)

@@ -27,12 +27,13 @@ var quiet = slog.New(slog.DiscardHandler)
 
 // rig is an embedded server with the stream "web" on it.
 type rig struct {
-	t       testing.TB
-	server  *natsd.Server
-	conn    *nats.Conn // the backend's
-	side    js.JetStream
-	backend *jetstream.Backend
-	reader  *jetstream.Reader
+	t        testing.TB
+	server   *natsd.Server
+	conn     *nats.Conn // the backend's
+	side     js.JetStream
+	backend  *jetstream.Backend
+	external bool // as if the server outlived the gateway
+	reader   *jetstream.Reader
 }
 
 func newRig(t testing.TB, dir string, maxBytes int64) *rig {
@@ -66,7 +67,7 @@ func (r *rig) connect() *nats.Conn {
 // open returns a backend that knows nothing, as after a restart of the gateway.
 func (r *rig) open(maxBytes int64) *jetstream.Backend {
 	r.t.Helper()
-	cfg := jetstream.Config{Stream: "web", Gateway: gateway, MaxBytes: maxBytes, Timeout: time.Minute}
+	cfg := jetstream.Config{Stream: "web", Gateway: gateway, MaxBytes: maxBytes, Timeout: time.Minute, Own: !r.external}
 	b, err := jetstream.Open(r.t.Context(), r.conn, cfg, quiet)
 	if err != nil {
 		r.t.Fatal(err)

@@ -28,6 +28,8 @@ type lane struct {
 	unsure  bool  // a publish has no answer: it may be stored after seq
 	stopped error // somebody else writes this subject; nothing is sent any more
 
+	claimed bool // what an earlier process has sent and the server has not got yet is refused
+
 	sealing uint64 // table version of the newest SEAL marker that this process has sent, 0 for none
 	sealed  uint64 // of the one that is known to be stored
 }
@@ -46,27 +48,32 @@ func (b *Backend) lane(partition int32) *lane {
 	return l
 }
 
-func (b *Backend) resume(ctx context.Context, l *lane) error {
-	m, err := b.lastOf(ctx, l)
-	if errors.Is(err, js.ErrMsgNotFound) {
-		l.known = true
-		if b.cfg.Lost > 0 { // this may be a lane that has lost all it had
-			l.last = lostNumbers
+func (b *Backend) resume(ctx context.Context, l *lane) (err error) {
+	for range 3 { // what comes late comes between two of its messages
+		if err = b.resumeOnce(ctx, l); !isCode(err, wrongLastSequence) {
+			break
 		}
-		return nil
 	}
-	if err != nil {
+	return err
+}
+
+func (b *Backend) resumeOnce(ctx context.Context, l *lane) error {
+	m, err := b.lastOf(ctx, l)
+	switch {
+	case errors.Is(err, js.ErrMsgNotFound):
+		m = Message{}
+		if b.cfg.Lost > 0 { // this may be a lane that has lost all it had
+			m.Above = lostNumbers
+		}
+	case err != nil:
 		return fmt.Errorf("resume %s: %w", l.subject, err)
-	}
-	if m.Last == 0 && !m.Marker {
+	case m.Last == 0 && !m.Marker:
 		return b.stop(l, &ChainError{Subject: l.subject, Found: m.Seq, Reason: "not a gateway's message"})
+	case m.Seq < b.cfg.Lost:
+		m.Above = max(m.Last, m.Above) + lostNumbers
+		b.log.Warn("the lane may have lost its end to a damage, its numbers go on above", "subject", l.subject, "stored", m.Last, "above", m.Above)
 	}
-	l.known, l.last, l.stored, l.seq = true, m.Last, m.Last, m.Seq
-	if m.Seq < b.cfg.Lost {
-		l.last += lostNumbers
-		b.log.Warn("the lane may have lost its end to a damage, its numbers go on above", "subject", l.subject, "stored", m.Last, "above", l.last)
-	}
-	return nil
+	return b.take(ctx, l, &m)
 }
 
 // publish sends the run with the chain check and finds out what became of it.

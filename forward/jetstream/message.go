@@ -15,7 +15,9 @@ import (
 const (
 	headerContentType     = "Content-Type"
 	headerContentEncoding = "Content-Encoding" // absent when the frames are not compressed
-	headerMarker          = "Headgate-Marker"  // on a message that holds no events: "seal"
+	headerMarker          = "Headgate-Marker"  // on a message that holds no events: "seal" or "claim"
+	headerClaim           = "Headgate-Claim"   // on a CLAIM marker: the life of a gateway that has taken the lane over
+	headerAbove           = "Headgate-Above"   // on a marker: numbers go on behind this one, which is above its Headgate-Last-Seq
 )
 
 // Message is a stored run. Numbers are 0 and words empty where a message that is no gateway's lacks them.
@@ -34,7 +36,9 @@ type Message struct {
 	ContentType, ContentEncoding string
 	Payload                      []byte // frames; the reader's own
 
-	Marker bool // a SEAL marker, not a run
+	Marker bool   // a SEAL or CLAIM marker, not a run
+	Claim  string // of a CLAIM marker: which process has made it
+	Above  uint64 // of a marker: numbers go on behind it, where the lane may have lost events behind Last; 0: behind Last
 }
 
 // message makes the message of a run; the payload is lent.
@@ -67,6 +71,8 @@ func parse(subject string, header nats.Header, payload []byte) Message {
 		ContentType:     header.Get(headerContentType),
 		ContentEncoding: header.Get(headerContentEncoding),
 		Marker:          header.Get(headerMarker) != "",
+		Claim:           header.Get(headerClaim),
+		Above:           number(header, headerAbove),
 		Payload:         payload,
 	}
 	if tokens := strings.Split(subject, "."); len(tokens) == 4 || len(tokens) == 5 {

@@ -22,6 +22,9 @@ func (b *Backend) Seal(ctx context.Context, partition int32, tableVersion uint64
 	if _, err := b.Resume(ctx, partition); err != nil {
 		return 0, err
 	}
+	if err := b.claimFull(ctx, l); err != nil {
+		return 0, sendError(err)
+	}
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.Timeout)
 	defer cancel()
 	if l.unsure {
@@ -33,7 +36,9 @@ func (b *Backend) Seal(ctx context.Context, partition int32, tableVersion uint64
 		return l.stored, nil
 	}
 	l.sealing = max(l.sealing, tableVersion)
-	ack, err := b.js.PublishMsg(ctx, marker(l, tableVersion), js.WithRetryAttempts(0))
+	m := marker(l, markerSeal)
+	m.Header.Set(forward.HeaderTableVersion, strconv.FormatUint(tableVersion, 10))
+	ack, err := b.js.PublishMsg(ctx, m, js.WithRetryAttempts(0))
 	if err == nil {
 		l.seq, l.sealed = ack.Sequence, tableVersion
 		return l.stored, nil
@@ -42,16 +47,20 @@ func (b *Backend) Seal(ctx context.Context, partition int32, tableVersion uint64
 	return 0, sendError(err)
 }
 
-// marker makes the message of a SEAL marker: it has the numbers of the run before it, so that a lane that ends in it goes
-// on where its events end, and never expires.
-func marker(l *lane, tableVersion uint64) *nats.Msg {
-	return &nats.Msg{Subject: l.subject, Header: nats.Header{
+// marker makes a message without events: it has the numbers of the run before it, so that a lane that ends in it goes
+// on where its events end, and never expires. A lane that may have lost its end goes on above that, also when what it has lost
+// is not to be seen behind the marker any more.
+func marker(l *lane, kind string) *nats.Msg {
+	header := nats.Header{
 		js.ExpectedLastSubjSeqHeader: {strconv.FormatUint(l.seq, 10)},
 		js.MsgTTLHeader:              {"never"},
-		headerMarker:                 {markerSeal},
+		headerMarker:                 {kind},
 		forward.HeaderLast:           {strconv.FormatUint(l.stored, 10)},
-		forward.HeaderTableVersion:   {strconv.FormatUint(tableVersion, 10)},
-	}}
+	}
+	if l.last > l.stored {
+		header.Set(headerAbove, strconv.FormatUint(l.last, 10))
+	}
+	return &nats.Msg{Subject: l.subject, Header: header}
 }
 
 // settleMarker finds out whether a marker whose publish had no answer is stored.
@@ -66,7 +75,7 @@ func (b *Backend) settleMarker(ctx context.Context, l *lane) error {
 	case err != nil:
 		return fmt.Errorf("find out what %s holds: %w", l.subject, err)
 	case !l.adopt(&m, 0):
-		return b.stop(l, &ChainError{Subject: l.subject, After: l.seq, Found: m.Seq, Reason: "a second writer"})
+		return b.stop(l, second(l, &m))
 	}
 	return nil
 }

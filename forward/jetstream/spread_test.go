@@ -12,7 +12,7 @@ import (
 )
 
 func (r *rig) openSpread(streams int) (*jetstream.Backend, error) {
-	cfg := jetstream.Config{Stream: "wide", Gateway: gateway, Streams: streams, Partitions: 8}
+	cfg := jetstream.Config{Stream: "wide", Gateway: gateway, Streams: streams, Partitions: 8, Own: true}
 	return jetstream.Open(r.t.Context(), r.conn, cfg, quiet)
 }
 

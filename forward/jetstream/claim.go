@@ -1,0 +1,64 @@
+package jetstream
+
+import (
+	"context"
+	"fmt"
+
+	js "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/forward"
+)
+
+// markerClaim is the value of headerMarker on a CLAIM marker.
+const markerClaim = "claim"
+
+// A server that outlives its gateway may get what that has sent after the next start has asked where the lane ends: it lies in a
+// socket, or the process was only stopped. That publish expects the same last sequence as the next one of the new process, and would
+// take its numbers. So a lane on such a server is claimed before it is said where it ends: by a marker behind its last message. What
+// was sent before it and comes later is refused.
+
+// take goes on behind m, the lane's last message, once that is sure to stay the last one but for our own.
+func (b *Backend) take(ctx context.Context, l *lane, m *Message) error {
+	if l.known && max(m.Last, m.Above) > l.last { // numbers were given, while the lane could not be claimed
+		return b.stop(l, second(l, m))
+	}
+	l.last, l.stored, l.seq = max(m.Last, m.Above, l.last), m.Last, m.Seq
+	l.claimed = b.cfg.Own || m.Claim == b.claim
+	if !l.claimed {
+		ctx, cancel := context.WithTimeout(ctx, b.cfg.Timeout)
+		defer cancel()
+		msg := marker(l, markerClaim)
+		msg.Header.Set(headerClaim, b.claim)
+		switch ack, err := b.js.PublishMsg(ctx, msg, js.WithRetryAttempts(0)); {
+		case isFull(err): // the numbers are needed nevertheless: events may go to the spool. Send claims it
+			b.cfg.OnFull(l.store, int64(msg.Size())+recordOverhead)
+		case err != nil: // it may be stored; then it is found
+			return fmt.Errorf("claim %s: %w", l.subject, err)
+		default:
+			l.seq, l.claimed = ack.Sequence, true
+		}
+	}
+	l.known = true
+	return nil
+}
+
+// claimFull claims a lane that could not be claimed at its start, since the stream was full.
+func (b *Backend) claimFull(ctx context.Context, l *lane) error {
+	if l.claimed {
+		return nil
+	}
+	if err := b.resume(ctx, l); err != nil || l.claimed {
+		return err
+	}
+	return &forward.SendError{Code: event.BackendFull, Reason: "full", After: fullWait, Err: fmt.Errorf("claim %s: %w", l.subject, ErrFull)}
+}
+
+// second says that somebody else writes a lane: with m, behind what is known to be ours.
+func second(l *lane, m *Message) *ChainError {
+	e := &ChainError{Subject: l.subject, After: l.seq, Found: m.Seq, Reason: "a second writer"}
+	if m.Claim != "" {
+		e.Reason = "a second writer: another process with this gateway's id has taken the lane over"
+	}
+	return e
+}

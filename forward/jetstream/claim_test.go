@@ -1,0 +1,170 @@
+package jetstream_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/headgate-io/headgate/forward/jetstream"
+)
+
+// late is what an earlier process has sent behind a lane's message and the server gets only now.
+func (r *rig) late(partition int32, behind string, first, last string) error {
+	m := &nats.Msg{Subject: jetstream.Subject("web", partition, gateway), Data: []byte("late"), Header: nats.Header{
+		"Headgate-First-Seq": {first}, "Headgate-Last-Seq": {last},
+	}}
+	if behind != "" {
+		m.Header.Set("Nats-Expected-Last-Subject-Sequence", behind)
+	}
+	_, err := r.side.PublishMsg(r.t.Context(), m)
+	return err
+}
+
+// On a server that outlives its gateway, nothing that an earlier process has sent comes between the new one's question where the
+// lane ends and its first run.
+func TestAClaimedLaneRefusesWhatComesLate(t *testing.T) {
+	r := newRig(t, t.TempDir(), 1<<20)
+	r.external = true
+	r.backend = r.open(1 << 20)
+	r.send(newRun(0, 1, 10)) // message 1 is the claim
+	for _, p := range []int32{0, 1} {
+		r.backend = r.open(1 << 20)
+		if last, err := r.backend.Resume(t.Context(), p); err != nil || last != uint64(10*(1-p)) {
+			t.Fatalf("resumed at %d, %v", last, err)
+		}
+	}
+	if err := r.late(0, "2", "11", "12"); err == nil {
+		t.Error("a late publish is stored")
+	}
+	if err := r.late(1, "0", "1", "2"); err == nil {
+		t.Error("a late publish is stored on a lane that was empty")
+	}
+	r.send(newRun(1, 1, 5))
+	r.backend = r.open(1 << 20)
+	if last, err := r.backend.Resume(t.Context(), 0); err != nil || last != 10 {
+		t.Fatalf("resumed at %d, %v", last, err)
+	}
+	r.send(newRun(0, 11, 1))
+	if _, err := r.backend.Seal(t.Context(), 0, 8); err != nil {
+		t.Fatal(err)
+	}
+	r.send(newRun(0, 12, 1))
+	if got := r.read(jetstream.Query{}); len(got) != 4 || r.backend.Err() != nil {
+		t.Errorf("%d runs, %v", len(got), r.backend.Err())
+	}
+}
+
+// A process that was only stopped, and goes on when another one has taken its lanes over, sends nothing more.
+func TestAProcessWhoseLaneIsClaimedStops(t *testing.T) {
+	for name, send := range map[string]func(r *rig) error{
+		"run":  func(r *rig) error { return r.backend.Send(r.t.Context(), newRun(0, 11, 10)) },
+		"seal": func(r *rig) error { _, err := r.backend.Seal(r.t.Context(), 0, 8); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, t.TempDir(), 1<<20)
+			r.external = true
+			r.backend = r.open(1 << 20)
+			r.send(newRun(0, 1, 10))
+			second := r.open(1 << 20)
+			if _, err := second.Resume(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+			err := send(r)
+			for range 3 { // the first answers may leave it open
+				if r.backend.Err() == nil {
+					err = send(r)
+				}
+			}
+			var chain *jetstream.ChainError
+			if !errors.As(err, &chain) || r.backend.Err() == nil {
+				t.Errorf("%v, alarm %v", err, r.backend.Err())
+			}
+			if err := second.Send(t.Context(), newRun(0, 11, 3)); err != nil {
+				t.Error(err)
+			}
+			if got := len(r.read(jetstream.Query{})); got != 2 {
+				t.Errorf("%d runs, want 2", got)
+			}
+		})
+	}
+}
+
+// A stream that is full says where its lanes end, so that events may go to the spool, and is claimed when it has room.
+func TestAFullStreamIsClaimedLater(t *testing.T) {
+	r := newRig(t, t.TempDir(), 4<<10)
+	r.external = true
+	r.backend = r.open(4 << 10)
+	full := false
+	for n := uint64(1); !full; n += 10 {
+		full = r.backend.Send(t.Context(), newRun(0, n, 10)) != nil
+	}
+	for r.late(9, "", "1", "1") == nil { // until not even a marker has room
+	}
+	r.backend = r.open(4 << 10)
+	if _, err := r.backend.Resume(t.Context(), 3); err != nil {
+		t.Fatal(err)
+	}
+	if e := sendError(t, r.backend.Send(t.Context(), newRun(3, 1, 1))); e.Reason != "full" {
+		t.Errorf("%+v", e)
+	}
+	r.purge()
+	r.send(newRun(3, 1, 1))
+	if err := r.late(3, "0", "1", "2"); err == nil {
+		t.Error("a late publish is stored")
+	}
+}
+
+// What a late publish took of numbers that were given meanwhile, since a full lane could not be claimed, stops the lane.
+func TestNumbersThatWereTakenMeanwhileStopTheLane(t *testing.T) {
+	r := newRig(t, t.TempDir(), 4<<10)
+	r.external = true
+	r.backend = r.open(4 << 10)
+	for r.late(9, "", "1", "1") == nil {
+	}
+	if last, err := r.backend.Resume(t.Context(), 3); last != 0 || err != nil {
+		t.Fatal(last, err)
+	}
+	r.purge()
+	if err := r.late(3, "0", "1", "2"); err != nil {
+		t.Fatal(err)
+	}
+	if e := sendError(t, r.backend.Send(t.Context(), newRun(3, 1, 1))); e.Reason != "second_writer" {
+		t.Errorf("%+v", e)
+	}
+}
+
+// A lane that may have lost its end to a damage goes on above what it can have lost, also when a marker lies behind the damage, and its
+// marks are of events that are there.
+func TestASealedLaneThatLostItsEndGoesOnAbove(t *testing.T) {
+	r := newRig(t, t.TempDir(), 1<<20)
+	r.send(newRun(0, 1, 10))
+	damaged := func(lost uint64) *jetstream.Backend {
+		t.Helper()
+		cfg := jetstream.Config{Stream: "web", Gateway: gateway, MaxBytes: 1 << 20, Timeout: time.Minute, Own: true, Lost: lost}
+		b, err := jetstream.Open(t.Context(), r.conn, cfg, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	b := damaged(2) // message 2 is lost: who knows what it was
+	for p, want := range []uint64{10, 0} {
+		if last, err := b.Seal(t.Context(), int32(p), 8); last != want || err != nil {
+			t.Fatalf("sealed at %d, %v; want %d", last, err, want)
+		}
+	}
+	for range 2 { // the damage is behind the marker, or unknown
+		for p, want := range []uint64{10, 0} {
+			b = damaged(0)
+			last, err := b.Resume(t.Context(), int32(p))
+			if err != nil || last < 1<<32 {
+				t.Errorf("resumed at %d, %v", last, err)
+			}
+			if mark, err := b.Seal(t.Context(), int32(p), 9); mark != want || err != nil {
+				t.Errorf("sealed at %d, %v; want %d", mark, err, want)
+			}
+		}
+	}
+}
