@@ -67,7 +67,7 @@ const (
 
 // handle serves the sessions of one connection.
 func (s *sessions) handle(conn *quic.Conn) {
-	v := newVisit(s, conn)
+	v := newVisit(s, conn, func() { conn.CloseWithError(0, "there was no session for a minute") })
 	var all sync.WaitGroup
 	all.Go(v.listen)
 	for {

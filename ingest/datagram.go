@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"net"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -19,7 +20,8 @@ import (
 // the level accepted. Nothing is answered to these events; what of them cannot be taken at once is dropped and counted.
 type visit struct {
 	of      *sessions
-	conn    *quic.Conn
+	conn    carrier
+	alone   bool           // it has one session, whose stream the client has no number of
 	streams sync.WaitGroup // sessions
 
 	mu    sync.Mutex // guards known and here
@@ -55,10 +57,26 @@ func newDatagramCounters() *prometheus.CounterVec {
 // visitIdle is how long a connection may have no session.
 const visitIdle = time.Minute
 
-func newVisit(s *sessions, conn *quic.Conn) *visit {
+// carrier is what a visit comes over. Its context is that of the visit.
+type carrier interface {
+	Context() context.Context
+	RemoteAddr() net.Addr
+	ReceiveDatagram(ctx context.Context) ([]byte, error)
+}
+
+// newVisit returns one that leave ends when it has had no session for long.
+func newVisit(s *sessions, conn carrier, leave func()) *visit {
 	v := &visit{of: s, conn: conn}
-	v.idle = time.AfterFunc(visitIdle, func() { conn.CloseWithError(0, "there was no session for a minute") })
+	v.idle = time.AfterFunc(visitIdle, leave)
 	return v
+}
+
+// place is how datagrams name a session.
+func (v *visit) place(a *attachment) uint64 {
+	if v.alone {
+		return 0
+	}
+	return session.Place(int64(a.str.StreamID()))
 }
 
 // serve runs a session on a stream.
@@ -85,13 +103,13 @@ func (v *visit) know(a *attachment) {
 	if v.known == nil {
 		v.known = map[uint64]*attachment{}
 	}
-	v.known[session.Place(int64(a.str.StreamID()))] = a
+	v.known[v.place(a)] = a
 }
 
 func (v *visit) forget(a *attachment) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if place := session.Place(int64(a.str.StreamID())); v.known[place] == a {
+	if place := v.place(a); v.known[place] == a {
 		delete(v.known, place)
 	}
 }
@@ -107,7 +125,7 @@ func (v *visit) listen() {
 	var taking sync.WaitGroup
 	defer taking.Wait()
 	for {
-		d, err := v.conn.ReceiveDatagram(context.Background())
+		d, err := v.conn.ReceiveDatagram(v.conn.Context())
 		if err != nil {
 			break
 		}

@@ -24,6 +24,7 @@ type h3 struct {
 	*edge
 	requests context.Context // in which requests run
 	server   *http3.Server
+	raw      *sessions // for pages that speak WebTransport
 
 	mu    sync.Mutex // guards what follows
 	conns map[*h3Conn]struct{}
@@ -33,9 +34,12 @@ type h3 struct {
 // the bare status.
 const mostH3Header = 4 * readBuffer
 
-func newH3(requests context.Context, e *edge, cfg *Config) *h3 {
-	h := &h3{edge: e, requests: requests, conns: map[*h3Conn]struct{}{}}
+func newH3(requests context.Context, e *edge, cfg *Config, raw *sessions) *h3 {
+	h := &h3{edge: e, requests: requests, raw: raw, conns: map[*h3Conn]struct{}{}}
 	h.server = &http3.Server{Handler: h, MaxHeaderBytes: mostH3Header, IdleTimeout: cfg.IdleTimeout, Logger: discard, ConnContext: h.attach}
+	if e.cors != nil {
+		h.server.EnableDatagrams, h.server.AdditionalSettings = true, webtransportSettings()
+	}
 	return h
 }
 
@@ -45,6 +49,10 @@ func (h *h3) ServeHTTP(w http.ResponseWriter, from *http.Request) {
 	c, _ := from.Context().Value(h3ConnKey{}).(*h3Conn)
 	c.active.Add(1)
 	defer c.active.Add(-1)
+	if asksForWebTransport(from) {
+		h.webtransport(w, from, c)
+		return
+	}
 	found, a := h.answer3(w, from, start)
 	if h.cors != nil {
 		h.cors.markHTTP(w.Header(), from.Header["Origin"])
@@ -158,16 +166,16 @@ func (b *body3) Read(p []byte) (int, error) {
 // datagramError is H3_DATAGRAM_ERROR (RFC 9297 section 5.2).
 const datagramError = 0x33
 
-// refuseDatagrams closes a connection on which one comes: HTTP/3 has not agreed on them. It returns when that is closed.
-func refuseDatagrams(conn *quic.Conn) {
-	if _, err := conn.ReceiveDatagram(context.Background()); err == nil {
+// refuseDatagrams closes a connection on which one comes: without WebTransport no request has any. It returns when that is
+// closed, or at the end of ctx.
+func refuseDatagrams(ctx context.Context, conn *quic.Conn) {
+	if _, err := conn.ReceiveDatagram(ctx); err == nil {
 		conn.CloseWithError(datagramError, "datagrams were not agreed on")
 	}
 }
 
 // handle serves the requests of one connection.
 func (h *h3) handle(conn *quic.Conn) {
-	go refuseDatagrams(conn)
 	h.server.ServeQUICConn(conn) // an error: the client is gone, or we stop
 	conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "")
 }

@@ -14,6 +14,8 @@ import (
 type h3Conn struct {
 	*quic.Conn
 	active atomic.Int64 // requests whose header was read and whose answer is not written
+
+	datagrams context.CancelFunc // they are not refused any more
 }
 
 type h3ConnKey struct{}
@@ -24,6 +26,9 @@ var discard = slog.New(slog.DiscardHandler) // clients that go away are no error
 // are open on which no header comes.
 func (h *h3) attach(ctx context.Context, conn *quic.Conn) context.Context {
 	c := &h3Conn{Conn: conn}
+	refusing, stop := context.WithCancel(context.Background())
+	c.datagrams = stop
+	go refuseDatagrams(refusing, conn)
 	h.mu.Lock()
 	h.conns[c] = struct{}{}
 	h.mu.Unlock()
@@ -31,6 +36,7 @@ func (h *h3) attach(ctx context.Context, conn *quic.Conn) context.Context {
 		h.mu.Lock()
 		delete(h.conns, c)
 		h.mu.Unlock()
+		stop()
 	})
 	if h.age > 0 {
 		go c.expire(h.age)

@@ -18,12 +18,17 @@ import (
 // hello takes the first frame, and says welcome.
 func (a *attachment) hello(ctx context.Context) *session.Error {
 	a.until(time.Now().Add(a.of.wait))
+	stop := context.AfterFunc(a.of.accepting, func() { a.str.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
 	t, length, err := session.ReadHead(a.in)
 	if err == nil && t != session.TypeHello {
 		return &session.Error{Code: session.UnknownFrame, Detail: "a session begins with HELLO"}
 	}
 	var h session.Hello
 	if no := a.control(&h, length, err); no != nil {
+		if a.of.accepting.Err() != nil {
+			return &session.Error{Retryable: true, Code: string(event.Draining), Detail: "this gateway stops"}
+		}
 		return no
 	}
 	if h.Version != session.Version {

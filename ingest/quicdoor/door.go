@@ -143,7 +143,9 @@ func (d *Door) settings() *quic.Config {
 		AllowConnectionWindowIncrease:  d.widen,
 		MaxIncomingStreams:             mostStreams,
 		MaxIncomingUniStreams:          mostUniStreams,
-		EnableDatagrams:                true, // a handler must read them: else a connection holds 128, quic-go's bound
+		// Of WebTransport's streams the header comes also when they are reset (draft-ietf-webtrans-http3).
+		EnableStreamResetPartialDelivery: true,
+		EnableDatagrams:                  true, // a handler must read them: else a connection holds 128, quic-go's bound
 	}
 }
 
