@@ -117,8 +117,8 @@ func (h *h3) tunnel(w http.ResponseWriter, from *http.Request, c *h3Conn) (*tunn
 	t := &tunnel{Stream: connect, h3Conn: c, str: str}
 	t.ctx, t.end = context.WithCancel(from.Context())
 	context.AfterFunc(t.ctx, func() {
+		str.CancelWrite(webtransportGone) // without effect where the session has ended it; first, so that it says nothing more
 		str.CancelRead(webtransportGone)
-		str.CancelWrite(webtransportGone) // without effect where the session has ended it
 	})
 	return t, nil
 }
