@@ -39,10 +39,14 @@ test-crash: all   ## kill -9 over and over under load; CRASHES=n rounds
 test-fence:       ## the fence protocol under faults drawn from SCHEDULES=n seeds; SEED=n runs one and prints what happened in it
 	FENCE=$(or $(SCHEDULES),10000) FENCE_SEED=$(SEED) go test -count=1 -run TestFence -timeout 60m -v ./gateway
 
-test-faults:      ## every fault of docs/faults.md, and the table of what was left; CYCLES=n crashes
+test-faults:      ## every fault of docs/faults.md, and the table of what was left; CYCLES=n crashes; MINUTES=n of nothing but crashes, from SEED=n on
+ifdef MINUTES
+	cd faults && FAULTS_MINUTES=$(MINUTES) FAULTS_SEED=$(SEED) go test -count=1 -timeout 48h -run KillNineForMinutes
+else
 	rm -f bench/results/faults.jsonl
 	go test -count=1 -tags failpoints ./internal/failpoint
-	FAULTS=$(or $(CYCLES),full) FAULTS_LOG=$(CURDIR)/bench/results/faults.jsonl go test -count=1 -timeout 24h -v ./faults
+	FAULTS=$(or $(CYCLES),full) FAULTS_SEED=$(SEED) FAULTS_LOG=$(CURDIR)/bench/results/faults.jsonl go test -count=1 -timeout 48h -v ./faults
+endif
 
 bench-delivery:   ## what durable costs, recovery, drain, beside their targets; CHECK=1 fails over a target
 	DELIVERY=1 go test -count=1 -timeout 30m -v -run '^Test(A10|Recovery|Drain)' ./faults

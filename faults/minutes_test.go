@@ -22,12 +22,18 @@ const perBed = 8
 // patience is how long a fail point is waited for before the process is killed wherever it is.
 const patience = 500 * time.Millisecond
 
-// F1: as many kills as fit into so many minutes, at points and on backends drawn from seeds; MINUTES and SEED of make
-// test-faults. What fails is run again with its seed: the points are the same, the moments almost.
+// F1: as many kills as fit into so many minutes, or so many, at points and on backends drawn from seeds: MINUTES, CYCLES and SEED of
+// make test-faults. What fails is run again with its seed: the points are the same, the moments almost.
 func TestF1KillNineForMinutes(t *testing.T) {
 	minutes, _ := strconv.ParseFloat(os.Getenv("FAULTS_MINUTES"), 64)
-	if minutes <= 0 {
-		t.Skip("only with make test-faults MINUTES=n")
+	cycles := scale(0, 0, 1)
+	switch {
+	case minutes <= 0 && cycles == 0:
+		t.Skip("only with make test-faults MINUTES=n or CYCLES=n")
+	case minutes <= 0:
+		minutes = 24 * 60
+	case cycles == 0:
+		cycles = math.MaxInt
 	}
 	seed, err := strconv.ParseUint(os.Getenv("FAULTS_SEED"), 10, 64)
 	if err != nil {
@@ -36,7 +42,7 @@ func TestF1KillNineForMinutes(t *testing.T) {
 	if _, err := product(); err != nil {
 		t.Fatal(err)
 	}
-	m := marathon{end: time.Now().Add(time.Duration(minutes * float64(time.Minute))), first: seed}
+	m := marathon{cycles: int64(cycles), end: time.Now().Add(time.Duration(minutes * float64(time.Minute))), first: seed}
 	m.seed.Store(seed)
 	began := time.Now()
 	t.Run("beds", func(t *testing.T) {
@@ -60,14 +66,18 @@ type marathon struct {
 	end   time.Time
 	first uint64
 	seed  atomic.Uint64 // of the next bed
-	mu    sync.Mutex
-	runs  []result
+
+	cycles int64
+	begun  atomic.Int64 // cycles of all beds that have begun
+
+	mu   sync.Mutex
+	runs []result
 }
 
 func (m *marathon) seeds() string { return fmt.Sprintf("%d-%d", m.first, m.seed.Load()-1) }
 
 func (m *marathon) beds(t *testing.T) {
-	for time.Now().Before(m.end) {
+	for time.Now().Before(m.end) && m.begun.Add(perBed)-perBed < m.cycles {
 		seed := m.seed.Add(1) - 1
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			r := killedOften(t, seed)
