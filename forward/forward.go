@@ -39,12 +39,16 @@ func (f *Forwarder) Forward(ctx context.Context, b *event.Batch, r *Receipt, whi
 	if !r.used {
 		r.batch, r.producer = b.ID, string(b.Producer)
 	}
-	in.due = time.Now().Add(f.linger(b.Ack))
+	now := time.Now()
+	in.due = now.Add(f.linger(b.Ack))
 	for p, l := range f.lanes {
 		if events := g.of(p); len(events) > 0 && !l.put(&in, events) {
 			stale = append(stale, events...)
 			f.budget.Release(in.weight)
 		}
+	}
+	if f.round != nil && b.Ack > event.Accepted {
+		f.round.begin(now)
 	}
 	if len(stale) > 0 {
 		r.expect(-len(stale))
@@ -134,11 +138,16 @@ func (f *Forwarder) noMemory(g *grouping) *event.Problem {
 	return event.Problemf(event.Overloaded, "more events arrive than the backend of stream %s takes; retry later", f.cfg.Stream)
 }
 
+// linger returns the age at which events are sealed that came with such a request, unless their round comes sooner. While the
+// spool takes long to write the round before, they are for the backend in the end.
 func (f *Forwarder) linger(asked event.Level) time.Duration {
-	if asked > event.Accepted {
-		return f.cfg.LingerWaiting
+	switch {
+	case asked <= event.Accepted:
+		return f.cfg.LingerIdle
+	case f.round != nil && asked == event.Durable:
+		return f.cfg.LingerWaiting + pace
 	}
-	return f.cfg.LingerIdle
+	return f.cfg.LingerWaiting
 }
 
 // Waiting returns how many events were taken that the backend has not confirmed, those that are in the spool among them.

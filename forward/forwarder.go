@@ -78,6 +78,7 @@ type Forwarder struct {
 	log        *slog.Logger
 	metrics    *Metrics
 	lanes      []*lane
+	round      *round // nil without a spool
 
 	gate   sync.RWMutex // held for reading by a Forward, so that none is under way when the forwarder closes
 	closed bool         // guarded by gate
@@ -109,6 +110,9 @@ func New(cfg Config, backend Backend, deps Deps) (*Forwarder, error) {
 		cfg: cfg, backend: backend, deadLetter: deps.DeadLetter, codec: codec, budget: deps.Budget, presses: deps.Presses,
 		log: deps.Log.With("stream", cfg.Stream), metrics: deps.Metrics, spool: deps.Spool, room: deps.Room, again: deps.Again, check: deps.Check,
 		reserved: deps.Reserve, onLost: deps.Lost,
+	}
+	if deps.Spool != nil {
+		f.round = newRound(deps.Spool, cfg.LingerWaiting)
 	}
 	for p := range cfg.Partitions {
 		f.lanes = append(f.lanes, newLane(f, int32(p)))

@@ -20,6 +20,8 @@ type frame struct {
 	waited  bool // a request waits for some of it to be more than accepted
 	urgent  bool // or to be delivered
 
+	released bool // its round has begun
+
 	entry    spool.Entry // lent to the spool while it is
 	spooling bool        // which then looks at the payload; this and what follows is guarded by the lane's mu
 	durable  bool        // in the spool, or confirmed: receipts know

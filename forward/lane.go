@@ -37,6 +37,7 @@ type lane struct {
 	closing    bool       // nothing comes in any more
 	open       *frame     // nil when it would be empty
 	due        time.Time  // when the open frame is sealed at the latest
+	joined     bool       // the lane is part of the next round
 	size       int        // bytes of the last frames, a guess at the next
 	// queue has the closed frames in order: first those of the run in flight, then sealed ones, then ones that
 	// wait for the sealer.
@@ -102,6 +103,10 @@ func (l *lane) put(in *intake, which []int32) bool {
 	}
 	if l.open != nil && in.due.Before(l.due) {
 		l.due = in.due
+	}
+	if l.f.round != nil && !l.joined && l.open != nil && l.open.waited && !l.open.released {
+		l.joined = true
+		l.f.round.join(l)
 	}
 	if len(l.queue) != queued {
 		wake(l.sealer)

@@ -43,7 +43,7 @@ func (l *lane) toSeal(now time.Time) (ready, done bool) {
 	case l.open == nil:
 		return false, l.closing
 	}
-	return l.closing || !now.Before(l.due) && l.worthSealing(), false
+	return l.closing || l.open.released || !now.Before(l.due) && l.worthSealing(), false
 }
 
 // worthSealing tells whether the open frame, whose time has come, would go anywhere: to the backend; or to the spool, when
@@ -121,6 +121,9 @@ func (l *lane) enterSealed(fr *frame, held int64) {
 		l.unsafe++
 		if fr.waited {
 			l.writing++
+			if !fr.released {
+				l.f.round.enter()
+			}
 		}
 	}
 	wake(l.sender)

@@ -22,6 +22,10 @@ func (l *lane) spoolIn(fr *frame) {
 	}
 	// Nobody need wait for a frame to be written at once: when the backend falls behind, memory is to be had again.
 	fr.entry.Waited = fr.waited || l.trouble.Load() != nil || l.f.pressed()
+	if fr.released {
+		l.f.round.append(&fr.entry)
+		return
+	}
 	l.f.spool.Append(&fr.entry)
 }
 
@@ -32,7 +36,8 @@ func (fr *frame) spooled() {
 	first := !fr.durable
 	fr.durable = true
 	l.unsafe--
-	if fr.waited {
+	waited := fr.waited
+	if waited {
 		l.writing--
 	}
 	l.mu.Unlock()
@@ -53,6 +58,9 @@ func (fr *frame) spooled() {
 		fr.recycle()
 	}
 	l.drop(dropped)
+	if waited {
+		l.f.round.leave()
+	}
 }
 
 // safe tells the receipts that the frame's events will be delivered whatever happens.

@@ -7,6 +7,9 @@ import (
 // idle is how long there is nothing to do without being woken.
 const idle = time.Hour
 
+// together is how long a write waits at most for entries that are about to come: whoever said so may be held up.
+const together = time.Millisecond
+
 // gather takes the next group off the lanes. Without one it says how long there is nothing to do, or that it is over.
 func (w *writer) gather(now time.Time) (wait time.Duration, done bool) {
 	w.mu.Lock()
@@ -21,6 +24,9 @@ func (w *writer) gather(now time.Time) (wait time.Duration, done bool) {
 			return unneeded, w.closing
 		}
 		return idle, w.closing
+	}
+	if left := together - now.Sub(w.more); left > 0 && !w.closing {
+		return left, false
 	}
 	oldest, size := now, 0
 	for p := range w.lanes {

@@ -59,6 +59,7 @@ type Spool struct {
 	segments []*segment // oldest first; the last may be the one that is written
 	number   uint64     // of the newest segment there ever was
 	waited   int        // entries that somebody waits for
+	more     time.Time  // when the last of them came, if others are to be written with it; else zero
 	waiting  int        // entries in the lanes
 	heavy    int        // bytes of them
 	closing  bool
@@ -95,6 +96,7 @@ func (r *ref) last() uint64 { return r.first + uint64(r.events) - 1 }
 type Entry struct {
 	Frame
 	Waited bool // somebody waits for it: it is written at once
+	More   bool // or rather soon: together with others that are about to be appended, the last of them without More
 	// Done is called once: when the frame is safe, or confirmed before it was written. It is called by Run, or by
 	// Advance, and must not call the spool.
 	Done func()
@@ -177,8 +179,11 @@ func (s *Spool) Append(e *Entry) {
 	if e.Waited {
 		s.waited++
 		l.waited++
+		if s.more = (time.Time{}); e.More {
+			s.more = e.at
+		}
 	}
-	first := s.waiting == 1 || s.heavy > groupBytes && s.heavy-len(e.Payload) <= groupBytes || e.Waited && s.waited == 1
+	first := s.waiting == 1 || s.heavy > groupBytes && s.heavy-len(e.Payload) <= groupBytes || e.Waited && (s.waited == 1 || !e.More)
 	s.mu.Unlock()
 	if first {
 		s.wake()

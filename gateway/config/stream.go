@@ -91,7 +91,7 @@ type Ack struct {
 	Max     string `json:"max"`
 }
 
-// Linger is how long a lane waits for company before it seals a frame.
+// Linger is how long a lane waits for company at most before it seals a frame.
 type Linger struct {
 	Waiting settings.Duration `json:"waiting"` // while a request waits for durable or delivered
 	Idle    settings.Duration `json:"idle"`    // otherwise

@@ -1,0 +1,116 @@
+package forward
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate-io/headgate/forward/spool"
+)
+
+// round has the lanes of a stream sealed together, so that one sync of the spool serves them all: what a disk can do is so
+// many syncs a second, whatever is in them. The frames that somebody waits for are sealed as soon as none of them is being
+// written, so that the sync is what gathers the next ones; the first ones after a silence at once. No round begins sooner
+// than every after the one before, which bounds what a fast disk would make of a busy gateway: a frame for each event.
+type round struct {
+	spool Spool
+	every time.Duration
+	timer *time.Timer // begins a round that came too early
+
+	coming atomic.Int32 // frames of the round that the spool does not have yet
+	order  sync.Mutex   // has them handed over in the order in which they are counted
+
+	mu      sync.Mutex // taken while a lane's is held, never the other way round
+	began   time.Time  // the last one
+	waiting []*lane    // those with an open frame that somebody waits for
+	writing int        // frames that somebody waits for and that are neither in the spool nor confirmed
+	armed   bool       // the timer runs
+}
+
+func newRound(to Spool, linger time.Duration) *round {
+	r := &round{spool: to, every: linger / 2}
+	r.timer = time.AfterFunc(time.Hour, func() {
+		r.mu.Lock()
+		r.armed = false
+		r.mu.Unlock()
+		r.begin(time.Now())
+	})
+	r.timer.Stop()
+	return r
+}
+
+// join makes a lane part of the next round; the lane's mu is held.
+func (r *round) join(l *lane) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiting = append(r.waiting, l)
+}
+
+// begin seals what waits, if it is time.
+func (r *round) begin(now time.Time) {
+	for _, l := range r.due(now) {
+		l.release()
+	}
+}
+
+// due returns the lanes of the round that begins now, nil when none does.
+func (r *round) due(now time.Time) (lanes []*lane) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.writing > 0 || len(r.waiting) == 0 {
+		return nil
+	}
+	if early := r.every - now.Sub(r.began); early > 0 {
+		if !r.armed {
+			r.armed = true
+			r.timer.Reset(early)
+		}
+		return nil
+	}
+	lanes, r.waiting, r.began = r.waiting, make([]*lane, 0, len(r.waiting)), now
+	r.writing += len(lanes)
+	r.coming.Add(int32(len(lanes)))
+	return lanes
+}
+
+// append hands a frame of the round to the spool.
+func (r *round) append(e *spool.Entry) {
+	r.order.Lock()
+	defer r.order.Unlock()
+	e.More = r.coming.Add(-1) > 0
+	r.spool.Append(e)
+}
+
+// enter counts a frame that was closed outside of a round.
+func (r *round) enter() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.writing++
+}
+
+// leave counts a frame out.
+func (r *round) leave() {
+	r.mu.Lock()
+	r.writing--
+	last := r.writing == 0
+	r.mu.Unlock()
+	if last {
+		r.begin(time.Now())
+	}
+}
+
+// release has the lane's open frame sealed. A frame that was closed in the meantime is on its way anyway.
+func (l *lane) release() {
+	l.mu.Lock()
+	l.joined = false
+	found := l.open != nil && l.open.waited
+	if found {
+		l.open.released = true
+		wake(l.sealer)
+	}
+	l.mu.Unlock()
+	if !found {
+		l.f.round.coming.Add(-1)
+		l.f.round.leave()
+	}
+}
