@@ -17,10 +17,11 @@ type Space struct {
 	used    atomic.Int64
 	tail    atomic.Int64 // of it, what goes when there is no room
 	left    atomic.Int64 // free bytes when they were last asked for
+	before  atomic.Int64 // used by then
 	checked atomic.Int64 // when that was, nanoseconds since 1970
 }
 
-// freeEvery is how long the free space of the disk is believed; less than the reserve is written meanwhile.
+// freeEvery is how long the free space of the disk is believed, but for what spools have written since.
 const freeEvery = 100 * time.Millisecond
 
 // NewSpace returns a space of so many bytes (0: no limit), of which the disk keeps a reserve free; free says how many it
@@ -70,7 +71,9 @@ func (p *Space) fullWith(own, tail int64) string {
 	}
 	now := time.Now().UnixNano()
 	if last := p.checked.Load(); now-last > int64(freeEvery) && p.checked.CompareAndSwap(last, now) {
+		before := p.used.Load()
 		if n, err := p.free(); err == nil {
+			p.before.Store(before)
 			p.left.Store(n)
 		}
 	}
@@ -78,6 +81,7 @@ func (p *Space) fullWith(own, tail int64) string {
 	if left == math.MaxInt64 {
 		return ""
 	}
+	left -= max(p.used.Load()-p.before.Load(), 0)
 	taken := int64(0)
 	if p.waiting != nil {
 		taken = p.waiting()
