@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/headgate-io/headgate/event"
 )
@@ -31,6 +32,10 @@ type Query struct {
 	Now       bool   // only what is stored from now on
 	Number    uint64 // only events with at least this number in their lane; runs as a whole. 0 for all
 	Follow    bool   // wait for more at the end
+
+	// Idle ends a read that follows: when all that is stored was read, nothing new came for so long, and nothing that was taken is
+	// still on its way. 0: never.
+	Idle time.Duration
 }
 
 // AllPartitions as Query.Partition reads them all.
@@ -67,13 +72,13 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, stream string) err
 	})
 }
 
-// parseQuery reads from, partition, limit and follow; limit 0 is none.
+// parseQuery reads from, partition, limit, follow and idle; limit 0 is none.
 func parseQuery(stream string, values url.Values) (q Query, limit uint64, err error) {
 	q = Query{Stream: stream, Partition: AllPartitions}
 	for name, list := range values {
 		if ok := len(list) == 1 && parseParameter(&q, &limit, name, list[0]); !ok {
 			return q, 0, event.Problemf(event.BadParameter,
-				"%s=%s: give from=start|now|NUMBER, partition=N, limit=N, follow=true|false, each once", name, strings.Join(list, ","))
+				"%s=%s: give from=start|now|NUMBER, partition=N, limit=N, follow=true|false, idle=DURATION like 2s, each once", name, strings.Join(list, ","))
 		}
 	}
 	return q, limit, nil
@@ -99,6 +104,9 @@ func parseParameter(q *Query, limit *uint64, name, value string) bool {
 		return err == nil && *limit > 0
 	case "follow":
 		q.Follow, err = strconv.ParseBool(value)
+	case "idle":
+		q.Idle, err = time.ParseDuration(value)
+		return err == nil && q.Idle > 0
 	default:
 		return false
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/headgate-io/headgate/event"
 )
@@ -77,6 +78,7 @@ func TestEventsQuery(t *testing.T) {
 	for query, want := range map[string]Query{
 		"":                         {Stream: "web", Partition: AllPartitions},
 		"?from=start&follow=false": {Stream: "web", Partition: AllPartitions},
+		"?follow=true&idle=1500ms": {Stream: "web", Partition: AllPartitions, Follow: true, Idle: 1500 * time.Millisecond},
 		"?from=now&follow=true":    {Stream: "web", Partition: AllPartitions, Now: true, Follow: true},
 		"?from=17&partition=0":     {Stream: "web", Number: 17},
 		"?partition=2147483647":    {Stream: "web", Partition: 2147483647},
@@ -86,7 +88,7 @@ func TestEventsQuery(t *testing.T) {
 			t.Errorf("%s: %+v", query, seen)
 		}
 	}
-	for _, query := range []string{"from=x", "from=-1", "from=", "partition=-1", "partition=2147483648", "limit=0", "limit=x", "follow=maybe", "nope=1", "from=1&from=2"} {
+	for _, query := range []string{"from=x", "from=-1", "from=", "partition=-1", "partition=2147483648", "limit=0", "limit=x", "follow=maybe", "idle=0s", "idle=-1s", "idle=x", "nope=1", "from=1&from=2"} {
 		b.ask("GET", "/v1/streams/web/events?"+query, "").expect(t, 400, "bad_parameter")
 	}
 }

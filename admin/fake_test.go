@@ -281,7 +281,7 @@ func startAs(t *testing.T, auth Auth, change ...func(*Config)) *bench {
 	go func() { b.done <- s.Run(context.Background()) }()
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := s.Shutdown(ctx); err != nil {
 			t.Errorf("Shutdown: %v", err)

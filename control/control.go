@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -45,6 +46,10 @@ const (
 	MaxModule = 32 << 20
 
 	secretBytes = 16
+
+	// patience bounds a call whose context has no deadline. The server is in the same process, so that an answer does come: also
+	// on a busy disk, which has to sync each of the 256 parts of the largest module.
+	patience = time.Minute
 )
 
 // Store is the shared state. Its methods and those of its parts may be called concurrently, also from several
@@ -68,7 +73,7 @@ func (s *Store) documents() []*Documents {
 
 // Open creates what is missing of the store behind nc and returns it. It starts nothing; nc stays the caller's.
 func Open(ctx context.Context, nc *nats.Conn) (*Store, error) {
-	js, err := jetstream.New(nc)
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(patience))
 	if err != nil {
 		return nil, fmt.Errorf("open control store: %w", err)
 	}

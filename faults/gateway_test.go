@@ -114,14 +114,14 @@ func start(t testing.TB, data, point string, args ...string) *gateway {
 	return g
 }
 
-// until polls a condition of the world outside this process, for at most a minute.
+// until polls a condition of the world outside this process, for at most two minutes.
 func (g *gateway) until(what string, ok func() bool) {
 	g.t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(time.Minute); !ok(); <-tick.C {
+	for deadline := time.Now().Add(2 * time.Minute); !ok(); <-tick.C {
 		if time.Now().After(deadline) {
-			g.t.Fatalf("waited a minute: %s; log:\n%s", what, g.log)
+			g.t.Fatalf("waited two minutes: %s; log:\n%s", what, g.log)
 		}
 	}
 }

@@ -90,13 +90,13 @@ func (b *bed) crash(at string) {
 	b.t.Helper()
 	g, ready := launch(b.t, b.data, at, b.settings...)
 	if ready {
-		quit := time.AfterFunc(20*time.Second, func() { g.cmd.Process.Kill() })
+		quit := time.AfterFunc(2*time.Minute, func() { g.cmd.Process.Kill() })
 		b.load.run(g.http, nil)
 		if !quit.Stop() {
-			b.t.Errorf("seed %d: %s was not reached in 20 s", b.Seed, at)
+			b.t.Errorf("seed %d: %s was not reached in two minutes", b.Seed, at)
 		}
 	}
-	if !g.died(20 * time.Second) {
+	if !g.died(2 * time.Minute) {
 		b.t.Fatalf("seed %d: %s: it answers nothing and lives; log:\n%s", b.Seed, at, g.log)
 	}
 	b.Cycles++

@@ -145,6 +145,7 @@ func TestUnknownNumbersWaitForTheBackend(t *testing.T) {
 		if err := r.Wait(t.Context(), event.Durable); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait() // durable is in the spool; it is on its way to the backend at the same time
 		f.kill()
 		wantStrings(t, data(t, b.sent()), "a")
 	})

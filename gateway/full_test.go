@@ -23,7 +23,7 @@ func (in *instance) head(more string) (*http.Response, string) {
 		in.t.Fatal(err)
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(2 * time.Minute))
 	fmt.Fprintf(c, "POST /v1/streams/web/events HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-ndjson\r\nContent-Length: %d\r\n%s\r\n", 10<<20, more)
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {

@@ -115,7 +115,7 @@ func (in *instance) rows(stream string) (all []admin.Row) {
 // delivered returns when everything that was taken is in its backend.
 func (in *instance) delivered() {
 	in.t.Helper()
-	for end := time.After(20 * time.Second); ; {
+	for end := time.After(2 * time.Minute); ; {
 		waiting := 0
 		for _, s := range *in.streams.Load() {
 			waiting += s.forwarder.Waiting()

@@ -68,7 +68,7 @@ func TestQ04ReadinessNamesWhatFailsAndSinceWhen(t *testing.T) {
 // until waits for what happens by itself.
 func (in *instance) until(what string, done func() bool) {
 	in.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !done(); <-time.After(time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !done(); <-time.After(time.Millisecond) {
 		if time.Now().After(deadline) {
 			in.t.Fatalf("waited in vain: %s", what)
 		}

@@ -114,12 +114,13 @@ func (g *Gateway) read(ctx context.Context, q admin.Query, visit func(*jetstream
 		}
 		return visit(m)
 	}
+	r := reading{of: s, idle: q.Idle}
 	if s.delivery.bus.spread == 1 || q.Partition != admin.AllPartitions { // they lie in their order
-		return readProblem(s.delivery.bus.reader.Read(ctx, query, func(m jetstream.Message) error { return wanted(&m) }))
+		return readProblem(r.read(ctx, query, func(m jetstream.Message, _ time.Time) error { return wanted(&m) }))
 	}
 	query.Markers = true
 	a := arrange.New(q.Now, wanted)
-	if err := s.delivery.bus.reader.Read(ctx, query, func(m jetstream.Message) error { return a.Add(&m, time.Now()) }); err != nil {
+	if err := r.read(ctx, query, func(m jetstream.Message, now time.Time) error { return a.Add(&m, now) }); err != nil {
 		return readProblem(err)
 	}
 	return a.Rest()

@@ -52,7 +52,7 @@ func (d *definition) isDefault() bool {
 }
 
 // steerTimeout bounds what making a stream on first use may take.
-const steerTimeout = 10 * time.Second
+const steerTimeout = 30 * time.Second
 
 // makeStream makes a stream on first use, unless somebody was faster. When it may not have its turn before ctx ends, nothing is
 // made and nothing stored.

@@ -102,7 +102,7 @@ func (in *instance) table(stream string) (t shownTable) {
 // untilTable waits for a table that is as it should be.
 func (in *instance) untilTable(stream, what string, ok func(shownTable) bool) shownTable {
 	in.t.Helper()
-	for end := time.After(time.Minute); ; {
+	for end := time.After(2 * time.Minute); ; {
 		t := in.table(stream)
 		if ok(t) {
 			return t

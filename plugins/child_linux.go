@@ -12,7 +12,8 @@ const compilesApart = true
 
 // limitSelf limits CPU time, memory and files of this process.
 func limitSelf(l compileLimits) error {
-	if err := unix.Setrlimit(unix.RLIMIT_CPU, &unix.Rlimit{Cur: l.seconds, Max: l.seconds}); err != nil {
+	// a second between the signal that can be told of, and the end
+	if err := unix.Setrlimit(unix.RLIMIT_CPU, &unix.Rlimit{Cur: l.seconds, Max: l.seconds + 1}); err != nil {
 		return err
 	}
 	statm, err := os.ReadFile("/proc/self/statm")

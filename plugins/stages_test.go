@@ -28,7 +28,7 @@ func variant(from, to byte) wasmModule {
 // settled waits until all samples are compared, and returns the only comparison.
 func settled(t *testing.T, c *Chain) Comparison {
 	t.Helper()
-	for end := time.After(20 * time.Second); ; {
+	for end := time.After(2 * time.Minute); ; {
 		waiting := int64(0)
 		for _, p := range c.places {
 			if p.tried != nil {

@@ -86,7 +86,7 @@ func runBlocks(t *testing.T, blocks []block) []string {
 	for _, b := range blocks {
 		script += ports.Replace(b.commands) + "echo '" + mark + "'\n"
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", script)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that what the commands left running ends with them
@@ -94,7 +94,7 @@ func runBlocks(t *testing.T, blocks []block) []string {
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "DEMO=once", "DEMO_SET=http.listen="+http+" admin.listen="+admin,
 		"HEADGATE_HTTP_LISTEN="+http, "HEADGATE_ADMIN_LISTEN="+admin, "HEADGATE_URL=http://"+http, "HEADGATE_ADMIN_URL=http://"+admin)
-	cmd.WaitDelay = 5 * time.Second
+	cmd.WaitDelay = time.Minute
 	var errs strings.Builder
 	cmd.Stderr = &errs
 	out, err := cmd.Output()

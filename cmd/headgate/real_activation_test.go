@@ -58,7 +58,7 @@ func TestM11NoStreamStartsWithoutItsPlugins(t *testing.T) {
 				}
 			}
 			if !c.starts {
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 				defer cancel()
 				cmd := exec.CommandContext(ctx, b.headgate, "serve", "--data", data, "--set", "http.listen=127.0.0.1:0", "--set", "admin.listen=127.0.0.1:0")
 				out, err := cmd.CombinedOutput()

@@ -11,15 +11,30 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
 
 // producer posts numbered events under its own key, one request at a time, and keeps what was acknowledged.
 type producer struct {
-	key   string
-	next  int
-	acked map[int]bool
+	key      string
+	next     int
+	acked    map[int]bool
+	answered atomic.Int64 // requests with 200, to be read while it runs
+}
+
+// answers waits until another request of one of the producers was answered with 200.
+func (p *process) answers(producers []*producer) {
+	p.t.Helper()
+	sum := func() (n int64) {
+		for _, pr := range producers {
+			n += pr.answered.Load()
+		}
+		return n
+	}
+	before := sum()
+	p.until("requests are answered", func() bool { return sum() > before })
 }
 
 const eventsPerRequest = 20
@@ -51,6 +66,7 @@ func (pr *producer) run(client *http.Client, url string) {
 			for n := first; n < pr.next; n++ {
 				pr.acked[n] = true
 			}
+			pr.answered.Add(1)
 		}
 	}
 }
@@ -76,6 +92,9 @@ func TestM01KillNine(t *testing.T) {
 			wg.Go(func() { pr.run(client, p.http+"/v1/streams/s/events?ack=durable") })
 		}
 		<-time.After(time.Duration(50+rand.IntN(500)) * time.Millisecond)
+		if round == rounds-1 {
+			p.answers(producers)
+		}
 		p.kill()
 		if strings.Contains(p.log.String(), "LOST") { // a record that was cut off is no damage
 			t.Errorf("round %d:\n%s", round, p.log)

@@ -87,6 +87,7 @@ func TestM14TheDiskFillsUpUnderTheEmbeddedBackend(t *testing.T) {
 		"--set", "backends={local: {jetstream: {embedded: true, max_bytes: 200MiB}}}", "--set", "spool.max_bytes=100MiB"}
 	p := startGateway(t, data, settings...)
 	l := p.load()
+	p.answers(l.producers)
 	<-time.After(300 * time.Millisecond)
 	free := fillUp(t, disk)
 	p.until("new work is refused", func() bool {

@@ -6,9 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // F14: the folder of a spool is removed while the gateway runs and its node takes nothing: what was acknowledged before and after
@@ -141,6 +141,24 @@ func TestN02ABlockIsDeletedWhileInUse(t *testing.T) {
 	}
 }
 
+// holds tells whether a file is open for reading alone, as the one that is put back when it vanishes is.
+func (p *process) holds(path string) bool {
+	fds, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", p.cmd.Process.Pid))
+	for _, fd := range fds {
+		if to, err := os.Readlink(fd); err != nil || to != path {
+			continue
+		}
+		info, err := os.ReadFile(strings.Replace(fd, "/fd/", "/fdinfo/", 1))
+		if _, flags, ok := strings.Cut(string(info), "flags:"); err == nil && ok {
+			flags, _, _ = strings.Cut(strings.TrimSpace(flags), "\n")
+			if mode, err := strconv.ParseUint(flags, 8, 64); err == nil && mode&3 == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func removedWhileInUse(t *testing.T, gone string) {
 	data := t.TempDir()
 	settings := []string{"--set", "streams={s: {key: {json: /k}, partitions: 4}}"}
@@ -157,7 +175,10 @@ func removedWhileInUse(t *testing.T, gone string) {
 	for range 20 {
 		post()
 	}
-	<-time.After(2 * time.Second) // it is looked once a second which blocks there are
+	p.until("the block and the stream's configuration are held open", func() bool { // it is looked once a second
+		stream := filepath.Join(data, "jetstream/jetstream/$G/streams/HEADGATE_s")
+		return p.holds(filepath.Join(stream, "msgs", "1.blk")) && p.holds(filepath.Join(stream, "meta.inf"))
+	})
 	if err := os.RemoveAll(filepath.Join(data, gone)); err != nil {
 		t.Fatal(err)
 	}

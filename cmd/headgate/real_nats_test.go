@@ -61,7 +61,7 @@ func (s *natsServer) start() {
 	}
 	cmd := s.cmd
 	s.t.Cleanup(func() { s.end(cmd) })
-	for deadline := time.Now().Add(30 * time.Second); ; <-time.After(20 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; <-time.After(20 * time.Millisecond) {
 		c, err := net.Dial("tcp", s.addr)
 		if err == nil {
 			c.Close()
@@ -112,7 +112,7 @@ func TestN04ExternalNATSKilled(t *testing.T) {
 		server.start()
 		p.until("it is ready again", func() bool { return strings.Contains(p.get("/readyz"), `"ready":true`) })
 	}
-	<-time.After(300 * time.Millisecond)
+	p.answers(producers)
 	if code := p.terminate(); code != 0 {
 		t.Errorf("exit %d\n%s", code, p.log)
 	}
@@ -132,12 +132,12 @@ func TestN04ExternalNATSKilled(t *testing.T) {
 // checkSpread reads with a plain NATS client: partitions by remainder, payloads of lines in zstd.
 func checkSpread(t *testing.T, server *natsServer) {
 	t.Helper()
-	nc, err := nats.Connect(server.url())
+	nc, err := nats.Connect(server.url(), nats.Timeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	js, err := jetstream.New(nc)
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}

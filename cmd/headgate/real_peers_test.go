@@ -35,12 +35,12 @@ func TestChromiumPostsOverHTTP3(t *testing.T) {
 	defer page.Close()
 	p := startGateway(t, t.TempDir(), append(onQUIC, "--set", "http.cors.origins=["+page.URL+"]")...)
 	at := strings.TrimPrefix(p.quicURL(), "https://")
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(),
 		"--origin-to-force-quic-on="+at, "--ignore-certificate-errors-spki-list="+p.fingerprint(), "--virtual-time-budget=20000", "--dump-dom",
 		page.URL+"/#https://"+at+"/v1/streams/web/events")
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = time.Minute
 	var errs strings.Builder
 	cmd.Stderr = &errs
 	shown, err := cmd.Output()
@@ -87,7 +87,7 @@ func TestF49F57Ngtcp2OverHTTP3(t *testing.T) {
 		"migration":  {"--change-local-addr=1ms", "--delay-stream=50ms"},
 		"loss":       {"--tx-loss=0.05", "--rx-loss=0.05"},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 		defer cancel()
 		args := append([]string{"--no-quic-dump", "-m", "POST", "-d", body, "--exit-on-all-streams-close", "-n", "3"}, flags...)
 		out, err := exec.CommandContext(ctx, client, append(args, target.Hostname(), target.Port(), target.String())...).CombinedOutput()

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -87,6 +88,7 @@ type repeater struct {
 	name  string
 	next  int
 	acked []int
+	done  atomic.Bool // something was answered
 }
 
 const repeatBatch = 7
@@ -110,6 +112,7 @@ func (r *repeater) run(t *testing.T, p *process) {
 			return
 		}
 		r.acked = append(r.acked, r.next)
+		r.done.Store(true)
 		r.next++
 	}
 }
@@ -134,6 +137,7 @@ func TestF46EverythingTwiceWithKills(t *testing.T) {
 			running.Go(func() { r.run(t, p) })
 		}
 		<-time.After(time.Duration(50+rand.IntN(200)) * time.Millisecond)
+		p.until("something was answered", all[0].done.Load)
 		p.kill()
 		running.Wait()
 	}

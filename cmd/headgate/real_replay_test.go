@@ -41,13 +41,22 @@ func TestReplayIsKilled(t *testing.T) {
 		gone := make(chan struct{})
 		go func() {
 			defer close(gone)
-			resp, err := http.Post(p.admin+"/v1/deadletter/web", "application/json", strings.NewReader(`{"action":"replay","all":true,"rate":5000}`))
+			resp, err := http.Post(p.admin+"/v1/deadletter/web", "application/json", strings.NewReader(`{"action":"replay","all":true,"rate":1000}`))
 			if err == nil {
 				io.Copy(io.Discard, resp.Body)
 				resp.Body.Close()
 			}
 		}()
-		<-time.After(time.Duration(120+rand.IntN(300)) * time.Millisecond)
+		before := p.accepted("web")
+		p.until("letters are handed over", func() bool {
+			select {
+			case <-gone:
+				return true
+			default:
+				return p.accepted("web") > before
+			}
+		})
+		<-time.After(time.Duration(rand.IntN(300)) * time.Millisecond)
 		p.kill()
 		<-gone
 		reconciled += strings.Count(p.log.String(), "an earlier replay was cut off")
@@ -80,4 +89,15 @@ func TestReplayIsKilled(t *testing.T) {
 	if code := p.terminate(); code != 0 {
 		t.Errorf("exit %d\n%s", code, p.log)
 	}
+}
+
+// accepted is how many events a stream has taken in this process.
+func (p *process) accepted(stream string) (n int) {
+	p.t.Helper()
+	for line := range strings.Lines(p.get("/metrics")) {
+		if value, ok := strings.CutPrefix(line, fmt.Sprintf("headgate_accepted_events_total{stream=%q} ", stream)); ok {
+			n, _ = strconv.Atoi(strings.TrimSpace(value))
+		}
+	}
+	return n
 }

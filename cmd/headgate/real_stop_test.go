@@ -80,7 +80,7 @@ func TestErrorsAtTheStartSayWhatToDo(t *testing.T) {
 		"set admin.listen to another address": {"--set", "admin.listen=" + taken.Addr().String(), "--set", "http.listen=127.0.0.1:0"},
 		"or give another --data":              {"--data", filepath.Join(file, "data")},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, b.headgate, append([]string{"serve", "--data", filepath.Join(t.TempDir(), "data")}, args...)...)
 		out, err := cmd.CombinedOutput()

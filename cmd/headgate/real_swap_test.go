@@ -28,6 +28,7 @@ func TestL12SwapUnderLoad(t *testing.T) {
 	p := startGateway(t, t.TempDir())
 	versions := []string{p.version("v", 0), p.version("v", 1), p.version("v", 2)}
 	p.change("", fmt.Sprintf(`{"plugin":"v","digest":%q}`, versions[0]))
+	l.least = 8
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
@@ -42,6 +43,7 @@ func TestL12SwapUnderLoad(t *testing.T) {
 			return
 		case <-tick.C:
 		}
+		l.changes.Store(int64(changes))
 		next := versions[(changes/4+1)%len(versions)]
 		switch changes % 4 {
 		case 0:
@@ -84,6 +86,8 @@ func (p *process) change(path, body string) {
 type swapLoad struct {
 	requests, events int
 	change           time.Duration
+	least            int64 // changes; as long as there are fewer, it goes on behind its requests
+	changes          atomic.Int64
 
 	failed  atomic.Int64
 	fault   atomic.Pointer[string] // the last one
@@ -101,10 +105,11 @@ func (l *swapLoad) run(p *process) {
 	defer tick.Stop()
 	began := time.Now()
 	var all sync.WaitGroup
-	for q := range l.requests {
+	for q := 0; q < l.requests || l.changes.Load() < l.least; q++ {
 		<-tick.C
 		inFlight <- struct{}{}
 		all.Go(func() { l.post(client, p, q); <-inFlight })
+		l.requests = max(l.requests, q+1)
 	}
 	all.Wait()
 	l.seconds = time.Since(began).Seconds()

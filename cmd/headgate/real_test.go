@@ -129,14 +129,14 @@ func (p *process) start(cmd *exec.Cmd) {
 	p.http, p.admin = "http://"+r.HTTP, "http://"+r.Admin
 }
 
-// until polls a condition of the world outside this process, for at most 30 s.
+// until polls a condition of the world outside this process, for at most two minutes.
 func (p *process) until(what string, ok func() bool) {
 	p.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(30 * time.Second); !ok(); <-tick.C {
+	for deadline := time.Now().Add(2 * time.Minute); !ok(); <-tick.C {
 		if time.Now().After(deadline) {
-			p.t.Fatalf("waited 30 s: %s; log:\n%s", what, p.log)
+			p.t.Fatalf("waited two minutes: %s; log:\n%s", what, p.log)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func newTailCommand() *cobra.Command {
 	cmd.Flags().StringVar(&o.from, "from", "now", "start, now, or the number of an event in its lane")
 	cmd.Flags().IntVarP(&o.count, "events", "n", 0, "end after so many events (0: never)")
 	cmd.Flags().IntVar(&o.partition, "partition", -1, "only this partition (-1: all)")
-	cmd.Flags().Var((*span)(&o.wait), "wait", "end when nothing new came for so long (0: never)")
+	cmd.Flags().Var((*span)(&o.wait), "wait", "end when all that is stored was read and nothing new came for so long (0: never)")
 	outputFlag(cmd, &o.output, "data", "json", "frames")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := o.check(); err != nil {
@@ -68,6 +68,9 @@ func (o *tailOptions) call() call {
 	q := url.Values{"from": {o.from}, "follow": {"true"}}
 	if o.count > 0 {
 		q.Set("limit", strconv.Itoa(o.count))
+	}
+	if o.wait > 0 {
+		q.Set("idle", o.wait.String())
 	}
 	if o.partition >= 0 {
 		q.Set("partition", strconv.Itoa(o.partition))

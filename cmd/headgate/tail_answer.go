@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 )
 
 // tailer prints what one long answer brings.
@@ -22,13 +21,8 @@ type tailer struct {
 	missing int               // events that could not be shown
 }
 
-// errQuiet ends a read in which nothing new came.
-var errQuiet = errors.New("nothing new")
-
 // run ends without error when enough events have come, nothing came for long enough, or ctx ends.
 func (t *tailer) run(ctx context.Context) error {
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
 	resp, err := t.from.send(ctx, t.options.call())
 	if err != nil {
 		if ctx.Err() != nil {
@@ -37,16 +31,10 @@ func (t *tailer) run(ctx context.Context) error {
 		return err
 	}
 	defer resp.Body.Close()
-	body := io.Reader(resp.Body)
-	if wait := t.options.wait; wait > 0 {
-		timer := time.AfterFunc(wait, func() { end(errQuiet) })
-		defer timer.Stop()
-		body = &alarm{body, timer, wait}
-	}
 	if t.options.output == "frames" {
-		err = t.copyFrames(body)
+		err = t.copyFrames(resp.Body)
 	} else {
-		err = t.copyRows(body)
+		err = t.copyRows(resp.Body)
 	}
 	if err != nil && ctx.Err() == nil {
 		return err
@@ -55,21 +43,6 @@ func (t *tailer) run(ctx context.Context) error {
 		return fmt.Errorf("%d events could not be shown", t.missing)
 	}
 	return nil
-}
-
-// alarm puts a timer off with each read that brings something.
-type alarm struct {
-	r     io.Reader
-	timer *time.Timer
-	wait  time.Duration
-}
-
-func (a *alarm) Read(p []byte) (int, error) {
-	n, err := a.r.Read(p)
-	if n > 0 {
-		a.timer.Reset(a.wait)
-	}
-	return n, err
 }
 
 func (t *tailer) copyFrames(body io.Reader) error {
@@ -85,6 +58,9 @@ func (t *tailer) copyFrames(body io.Reader) error {
 
 // ended is why an answer ends that should go on.
 func (t *tailer) ended() error {
+	if t.options.wait > 0 { // the gateway says when nothing new comes
+		return nil
+	}
 	return fmt.Errorf("the gateway at %s ended the answer; if it was restarted, run this again", t.from.base)
 }
 

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// following is a server that sends lines and then keeps the answer open, as a gateway does with follow=true.
+// following is a server that sends lines and then keeps the answer open, as a gateway does with follow=true, unless it is to end
+// when nothing new comes.
 func following(t *testing.T, body string) *script {
 	t.Helper()
 	s := &script{}
@@ -18,7 +19,9 @@ func following(t *testing.T, body string) *script {
 		s.requests = append(s.requests, seen{r.Method, r.URL.RequestURI(), "", r.Header})
 		io.WriteString(w, body)
 		w.(http.Flusher).Flush()
-		<-r.Context().Done()
+		if r.URL.Query().Get("idle") == "" {
+			<-r.Context().Done()
+		}
 	}))
 	t.Cleanup(s.Close)
 	t.Setenv("HEADGATE_ADMIN_URL", s.URL)
@@ -56,6 +59,11 @@ func TestTailEndsWhenNothingNewCame(t *testing.T) {
 		}
 	}
 	r := command(t, "", "tail", "--stream", "s", "--wait", "300ms", "-o", "frames").expect(t, 0)
+	for _, q := range s.requests {
+		if q.path[:strings.Index(q.path, "?")+1] != "/v1/streams/s/events?" || !strings.Contains(q.path, "idle=300ms") {
+			t.Error(q.path)
+		}
+	}
 	if r.out != line(1, `"data":"x"`) || s.requests[2].header.Get("Accept") != "application/octet-stream" {
 		t.Errorf("%q %v", r.out, s.requests[2].header)
 	}

@@ -56,7 +56,7 @@ type Reader struct {
 
 // NewReader returns a reader over nc of streams that are each spread over so many JetStream streams.
 func NewReader(nc *nats.Conn, spread int) (*Reader, error) {
-	api, err := js.New(nc)
+	api, err := js.New(nc, js.WithDefaultTimeout(defaultTimeout))
 	if err != nil {
 		return nil, fmt.Errorf("read streams: %w", err)
 	}
@@ -179,13 +179,7 @@ func (r *Reader) readShare(ctx context.Context, q Query, k int, yield func(Messa
 	defer messages.Stop()
 	defer context.AfterFunc(ctx, messages.Stop)()
 
-	w := walk{follow: q.Follow, markers: q.Markers, end: end, pending: func() (uint64, error) {
-		info, err := consumer.Info(ctx)
-		if err != nil {
-			return 0, err
-		}
-		return info.NumPending, nil
-	}}
+	w := walk{follow: q.Follow, markers: q.Markers, end: end, pending: unread(ctx, consumer)}
 	return w.run(ctx, messages, yield)
 }
 
@@ -208,12 +202,24 @@ func consumerConfig(q Query, from uint64) js.OrderedConsumerConfig {
 	return cfg
 }
 
+// unread tells whether a consumer has messages behind the last one seen, also such as are on their way.
+func unread(ctx context.Context, consumer js.Consumer) func(seen uint64) (bool, error) {
+	return func(seen uint64) (bool, error) {
+		info, err := consumer.Info(ctx)
+		if err != nil {
+			return false, err
+		}
+		return info.NumPending > 0 || info.Delivered.Stream > seen, nil
+	}
+}
+
 // walk is the reading of one share on its way.
 type walk struct {
 	follow  bool
 	markers bool   // are yielded too
 	end     uint64 // last sequence when it began
-	pending func() (uint64, error)
+	seen    uint64 // sequence of the last message
+	pending func(seen uint64) (bool, error)
 }
 
 func (w *walk) run(ctx context.Context, messages js.MessagesContext, yield func(Message) error) error {
@@ -226,7 +232,8 @@ func (w *walk) run(ctx context.Context, messages js.MessagesContext, yield func(
 		if err != nil {
 			return err
 		}
-		if !w.follow && meta.Sequence.Stream > w.end {
+		w.seen = meta.Sequence.Stream
+		if !w.follow && w.seen > w.end {
 			return nil
 		}
 		m := parse(msg.Subject(), msg.Headers(), msg.Data()).at(meta.Sequence.Stream, meta.Timestamp)
@@ -258,7 +265,7 @@ func (w *walk) next(ctx context.Context, messages js.MessagesContext) (js.Msg, e
 		if !errors.Is(err, nats.ErrTimeout) {
 			return nil, err
 		}
-		if left, err := w.pending(); err != nil || left == 0 {
+		if more, err := w.pending(w.seen); err != nil || !more {
 			return nil, err
 		}
 	}

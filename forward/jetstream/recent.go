@@ -77,12 +77,6 @@ func (q *Recent) consume(ctx context.Context, s js.Stream, cfg js.OrderedConsume
 	}
 	defer messages.Stop()
 	defer context.AfterFunc(ctx, messages.Stop)()
-	w := walk{end: s.CachedInfo().State.LastSeq, markers: cfg.HeadersOnly, pending: func() (uint64, error) {
-		info, err := consumer.Info(ctx)
-		if err != nil {
-			return 0, err
-		}
-		return info.NumPending, nil
-	}}
+	w := walk{end: s.CachedInfo().State.LastSeq, markers: cfg.HeadersOnly, pending: unread(ctx, consumer)}
 	return false, w.run(ctx, messages, yield)
 }

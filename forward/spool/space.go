@@ -2,7 +2,6 @@ package spool
 
 import (
 	"fmt"
-	"math"
 	"sync/atomic"
 	"time"
 )
@@ -16,20 +15,29 @@ type Space struct {
 
 	used    atomic.Int64
 	tail    atomic.Int64 // of it, what goes when there is no room
-	left    atomic.Int64 // free bytes when they were last asked for
-	before  atomic.Int64 // used by then
-	checked atomic.Int64 // when that was, nanoseconds since 1970
+	written atomic.Int64 // bytes that were ever written
+	asked   atomic.Pointer[measured]
+	checked atomic.Int64 // when it was asked for last, nanoseconds since 1970
 }
 
-// freeEvery is how long the free space of the disk is believed, but for what spools have written since.
-const freeEvery = 100 * time.Millisecond
+// measured is what the disk said. What the spools write from then on is counted against it, so that it stays true as long as
+// nobody else writes much.
+type measured struct {
+	free  int64
+	since int64 // written when it was asked for, or before
+}
+
+// How long the free space of the disk is believed, for the sake of what others write: where less than twice the reserve is left,
+// as good as not at all.
+const (
+	freeEvery = 100 * time.Millisecond
+	freeNear  = time.Millisecond
+)
 
 // NewSpace returns a space of so many bytes (0: no limit), of which the disk keeps a reserve free; free says how many it
 // has (nil: not asked).
 func NewSpace(limit, reserve int64, free func() (int64, error)) *Space {
-	p := &Space{limit: limit, reserve: reserve, free: free}
-	p.left.Store(math.MaxInt64) // until somebody has asked
-	return p
+	return &Space{limit: limit, reserve: reserve, free: free}
 }
 
 // Count has what waiting returns taken into account: bytes that were taken, and may have to be written before any more are.
@@ -69,25 +77,40 @@ func (p *Space) fullWith(own, tail int64) string {
 	if p.free == nil {
 		return ""
 	}
-	now := time.Now().UnixNano()
-	if last := p.checked.Load(); now-last > int64(freeEvery) && p.checked.CompareAndSwap(last, now) {
-		before := p.used.Load()
-		if n, err := p.free(); err == nil {
-			p.before.Store(before)
-			p.left.Store(n)
-		}
-	}
-	left := p.left.Load()
-	if left == math.MaxInt64 {
-		return ""
-	}
-	left -= max(p.used.Load()-p.before.Load(), 0)
-	taken := int64(0)
-	if p.waiting != nil {
-		taken = p.waiting()
-	}
-	if left-taken < p.reserve {
+	left, taken, known := p.leftNow()
+	if known && left-taken < p.reserve {
 		return fmt.Sprintf("the disk has %d KiB left, %d KiB wait to be written, and %d KiB are kept free", left>>10, taken>>10, p.reserve>>10)
 	}
 	return ""
+}
+
+// leftNow returns how many bytes the disk has, and how many will be written; known is false until somebody has asked the disk.
+func (p *Space) leftNow() (left, taken int64, known bool) {
+	if p.waiting != nil { // before what is written is looked at: a byte that is written meanwhile counts twice rather than never
+		taken = p.waiting()
+	}
+	every := int64(freeEvery)
+	if left, known = p.estimate(); known && left-taken < 2*p.reserve {
+		every = int64(freeNear)
+	}
+	now := time.Now().UnixNano()
+	if last := p.checked.Load(); now-last <= every || !p.checked.CompareAndSwap(last, now) {
+		return left, taken, known
+	}
+	m := &measured{since: p.written.Load()}
+	var err error
+	if m.free, err = p.free(); err == nil {
+		p.asked.Store(m)
+	}
+	left, known = p.estimate()
+	return left, taken, known
+}
+
+// estimate is what the disk said, less what was written since.
+func (p *Space) estimate() (left int64, known bool) {
+	m := p.asked.Load()
+	if m == nil {
+		return 0, false
+	}
+	return m.free - (p.written.Load() - m.since), true
 }

@@ -1,8 +1,8 @@
 package spool
 
 import (
+	"math"
 	"testing"
-	"time"
 )
 
 // While one asks for the first time how much the disk has, others are not told that it has nothing.
@@ -25,23 +25,32 @@ func TestSpaceIsNotFullBeforeItIsKnown(t *testing.T) {
 	}
 }
 
-// What is written counts at once, and not only when the disk is asked again.
-func TestSpaceCountsWhatIsWrittenSince(t *testing.T) {
-	p := NewSpace(0, 100, func() (int64, error) { return 150, nil })
-	if why := p.full(0); why != "" {
-		t.Fatal(why)
+// What the spools write is counted before the disk is asked again, and what waits to be written too: the reserve stays free
+// however fast they are.
+func TestF08TheReserveStaysFreeBetweenTwoLooksAtTheDisk(t *testing.T) {
+	asked := 0
+	p := NewSpace(0, 1000, func() (int64, error) { asked++; return 10_000, nil })
+	waiting := int64(0)
+	p.Count(func() int64 { return waiting })
+	if why := p.full(0); why != "" || asked != 1 {
+		t.Fatalf("asked %d times: %s", asked, why)
 	}
-	p.checked.Add(int64(time.Hour)) // it is not asked again
-	p.used.Add(50)
+	p.checked.Store(math.MaxInt64) // nobody asks again
+	p.written.Add(8000)
 	if why := p.full(0); why != "" {
-		t.Errorf("full with what is to stay free: %s", why)
+		t.Errorf("2000 bytes are left: %s", why)
 	}
-	p.used.Add(1)
+	waiting = 1001
 	if p.full(0) == "" {
-		t.Error("99 bytes are left of 100 that are to stay free, and it is not full")
+		t.Error("999 bytes will be left when what waits is written, and it is not full")
 	}
-	p.used.Add(-60)
-	if why := p.full(0); why != "" {
-		t.Errorf("full after some was removed: %s", why)
+	waiting = 0
+	p.written.Add(1001)
+	if p.full(0) == "" {
+		t.Error("999 bytes are left, and it is not full")
+	}
+	p.checked.Store(0)
+	if why := p.full(0); why != "" || asked != 2 {
+		t.Errorf("the disk, asked %d times, says that it has room: %s", asked, why)
 	}
 }

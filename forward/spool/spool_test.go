@@ -295,7 +295,7 @@ func TestF11ADiskThatTookNothingIsTriedAgain(t *testing.T) {
 
 func wait(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); <-time.After(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); !ok(); <-time.After(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("waited in vain: %s", what)
 		}

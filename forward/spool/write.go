@@ -215,6 +215,9 @@ func (w *writer) account(size int64) {
 func (w *writer) grown(n int64) {
 	w.stats.Bytes += n
 	w.space.used.Add(n)
+	if n > 0 {
+		w.space.written.Add(n)
+	}
 }
 
 // poison ends the file that a write failed on: what it holds beyond the last sync is not to be trusted, and a sync that
