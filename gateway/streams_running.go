@@ -92,6 +92,7 @@ func define(cfg config.Stream, revision uint64, managed string) (*definition, er
 				Event: int64(cfg.Limits.Event), Events: cfg.Limits.Events, Depth: cfg.Limits.Depth,
 			},
 			Headers:    slices.DeleteFunc([]string{key.Header, id.Header}, func(name string) bool { return name == "" }),
+			Identified: id.JSON != "" || id.Header != "",
 			MediaTypes: cfg.Types, PassUTF8: cfg.UTF8 == "pass",
 			AckDefault: def, AckMin: low, AckMax: high, Watch: watch,
 		},

@@ -29,9 +29,12 @@ type attachment struct {
 	fields []event.Attr // and with which header; the first is Content-Type
 	name   string
 	caller []byte
-	level  event.Level
-	limits Limits
-	p      *producer
+	// producer is who a session without token and source is for, where its events have no ids of others: itself. Its address may be
+	// another one each time it comes back, and is no name for order or repetitions.
+	producer []byte
+	level    event.Level
+	limits   Limits
+	p        *producer
 
 	counters *streamMetrics
 

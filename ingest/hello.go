@@ -43,6 +43,7 @@ func (a *attachment) hello(ctx context.Context) *session.Error {
 	if h.Session == "" {
 		h.Session = requestid.New(time.Now())
 	}
+	a.producer = []byte(h.Session)
 	if a.p, err = a.of.attach(ctx, sessionKey{string(a.caller), a.name, h.Session}, a); err != nil {
 		return &session.Error{Retryable: true, Code: string(event.Draining), Detail: "the connection has ended"}
 	}

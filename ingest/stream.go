@@ -39,6 +39,8 @@ type Settings struct {
 
 	Unmade bool // there is no such stream yet, see Gate.Open
 
+	Identified bool // events bring ids, by which they are known whatever session or request they come in
+
 	AckDefault, AckMin, AckMax event.Level // defaults: durable, accepted, delivered
 
 	// Watch[i] is the JSON pointer whose value the syntax check notes in Event.Fields[i].
