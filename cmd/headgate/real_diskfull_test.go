@@ -202,3 +202,38 @@ func TestM14TheSpoolStopsBeforeTheDiskIsFull(t *testing.T) {
 		t.Errorf("exit %d\n%s", code, p.log)
 	}
 }
+
+// F8, M14: a disk without a free byte is started on again and again, while somebody else takes all that each start was given and
+// left: each refuses what is new, and the last one, whose node is back, delivers what the spool has, and takes events again.
+func TestM14F8StartsOnAFullDisk(t *testing.T) {
+	disk, n := smallDisk(t), newNode(t)
+	data := filepath.Join(disk, "data")
+	settings := n.settings("--set", "memory=32MiB", "--set", "spool.max_bytes=200MiB")
+	n.down.Store(10)
+	p := startGateway(t, data, settings...)
+	pr := &producer{key: "producer", acked: map[int]bool{}}
+	for ; pr.next < 60; pr.next++ {
+		if status, answer := p.post("s", fmt.Sprintf(`{"k":%q,"n":%d}`+"\n"+`{"k":"filler","x":%q}`, pr.key, pr.next, noise(200_000))); status != 200 {
+			t.Fatal(status, answer)
+		}
+		pr.acked[pr.next] = true
+	}
+	const starts = 6
+	for range starts {
+		p.kill()
+		defer fillUp(t, disk)()
+		p = startGateway(t, data, settings...)
+		if status, answer := p.post("s", `{"k":"new"}`); status != 503 || !strings.Contains(answer, `"code":"spool_full"`) {
+			t.Errorf("on a full disk: %d %s", status, answer)
+		}
+	}
+	n.down.Store(0)
+	p.drained()
+	if !n.has(t, []*producer{pr}) {
+		t.Error("something that was acknowledged has not arrived")
+	}
+	p.until("it takes events again", func() bool { status, _ := p.post("s", `{"k":"other"}`); return status == 200 })
+	if code := p.terminate(); code != 0 {
+		t.Errorf("exit %d\n%s", code, p.log)
+	}
+}

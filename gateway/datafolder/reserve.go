@@ -19,8 +19,11 @@ const (
 	reserveName = "reserve"
 	// mostKept is the size of that file; a 32nd of the disk where that is less.
 	mostKept = 4 << 20
-	// reserveParts is how many starts it is for, should others fill the disk after each.
-	reserveParts = 4
+	// reserveParts is how many starts it is for at least, should others fill the disk after each: one writes some 16 KiB, and what it
+	// leaves is taken back by half.
+	reserveParts = 32
+	// leastPart is what one is given of a small file.
+	leastPart = 64 << 10
 	// keepEvery is how often it is looked whether the file is whole.
 	keepEvery = 2 * time.Second
 )
@@ -30,7 +33,7 @@ const (
 func (f *Folder) giveReserve() {
 	want, errSize := f.reserveBytes()
 	free, errFree := f.Free()
-	part := want / reserveParts
+	part := partOf(want)
 	if errors.Join(errSize, errFree) != nil || free >= part {
 		return
 	}
@@ -53,12 +56,15 @@ func (f *Folder) giveReserve() {
 func (f *Folder) OrFull(err error) error {
 	want, errSize := f.reserveBytes()
 	free, errFree := f.Free()
-	if err == nil || errors.Join(errSize, errFree) != nil || free >= want/reserveParts {
+	if err == nil || errors.Join(errSize, errFree) != nil || free >= partOf(want) {
 		return err
 	}
 	return fmt.Errorf("%w; the disk of %s is full: %d KiB are left, and %d KiB are needed to start. Make room, then start again; nothing is lost",
-		err, f.Path, free>>10, want/reserveParts>>10)
+		err, f.Path, free>>10, partOf(want)>>10)
 }
+
+// partOf is what a start is given of a reserve of so many bytes.
+func partOf(want int64) int64 { return max(want/reserveParts, leastPart) }
 
 func (f *Folder) reserveBytes() (int64, error) {
 	size, err := DiskBytes(f.Path)
