@@ -45,6 +45,7 @@ func newH3(requests context.Context, e *edge, cfg *Config, raw *sessions) *h3 {
 
 // ServeHTTP answers one request.
 func (h *h3) ServeHTTP(w http.ResponseWriter, from *http.Request) {
+	deepen(0)
 	start := time.Now()
 	c, _ := from.Context().Value(h3ConnKey{}).(*h3Conn)
 	c.active.Add(1)
