@@ -101,11 +101,12 @@ func (s *Set) claim(c *Claim, refs []Ref, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expire(now)
+	s.ahead(refs)
 	for i := range refs {
 		r := &refs[i]
 		if at, found := s.find(r.ID); found {
 			r.Standing = Safe
-			if e := s.entry(s.index[at] - 1); e.at&pending != 0 {
+			if e := s.entry(s.at(at)); e.at&pending != 0 {
 				r.Standing, r.Of = Pending, s.claims[e.at&^pending]
 				r.First = r.Of.ids[e.next].place
 			}

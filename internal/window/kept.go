@@ -85,7 +85,7 @@ func (s *Set) restore(o Owner, id ID, at int64, now time.Time) {
 	if !ok {
 		return
 	}
-	if at, found := s.find(id); found && s.entry(s.index[at]-1).at >= sec {
+	if at, found := s.find(id); found && s.entry(s.at(at)).at >= sec {
 		return
 	} // else it was forgotten and finished anew: the entry that there is stays in its chain, and is not found any more
 	if s.finished >= s.limit {
@@ -172,7 +172,7 @@ func (s *Set) drop(id ID) {
 	if !found {
 		return
 	}
-	n := s.index[at] - 1
+	n := s.at(at)
 	if s.entry(n).at&pending != 0 {
 		if s.doomed == nil {
 			s.doomed = map[ID]bool{}

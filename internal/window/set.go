@@ -18,7 +18,8 @@ type Set struct {
 	age    time.Duration
 	forced int64 // second in which the newest id was finished that had to make room for another; -1: none had to
 
-	index  []uint32 // place of an entry + 1 by hash, 0 for none; open addressing, at most half full
+	index  []uint32 // of entries, by hash; open addressing, at most half full
+	loaded uint32   // what was loaded ahead, kept so that it is
 	blocks []*[blockSize]entry
 	used   uint32 // entries that were in use ever
 	free   uint32 // first of the free entries + 1, which are chained by next
@@ -98,23 +99,6 @@ func (s *Set) Known(id ID, now time.Time) bool {
 
 func (s *Set) entry(n uint32) *entry { return &s.blocks[n>>blockBits][n&(blockSize-1)] }
 
-// find returns the place in the index where id is, or where it would be. There is an index.
-func (s *Set) find(id ID) (at uint64, found bool) {
-	if len(s.index) == 0 {
-		return 0, false
-	}
-	last := uint64(len(s.index) - 1)
-	for at = id.Lo & last; ; at = (at + 1) & last {
-		n := s.index[at]
-		if n == 0 {
-			return at, false
-		}
-		if s.entry(n-1).id == id {
-			return at, true
-		}
-	}
-}
-
 // add makes an entry for an id that is not there, and returns it; it is not counted and in no chain yet. False: there
 // is no room.
 func (s *Set) add(id ID, c *Claim) (n uint32, ok bool) {
@@ -142,50 +126,18 @@ func (s *Set) place(id ID) (n uint32) {
 		}
 		s.used++
 	}
-	at, _ := s.find(id)
-	s.index[at] = n + 1
+	if n >= placeMask {
+		panic("BUG: window: more ids than a window may have")
+	}
 	s.entry(n).id = id
+	s.insert(n)
 	return n
-}
-
-// grow keeps the index at most half full.
-func (s *Set) grow() {
-	if 2*(s.pending+s.finished+1) <= len(s.index) {
-		return
-	}
-	old := s.index
-	s.index = make([]uint32, max(leastRoom, 2*len(old)))
-	for _, n := range old {
-		if n != 0 {
-			at, _ := s.find(s.entry(n - 1).id)
-			s.index[at] = n
-		}
-	}
 }
 
 // remove frees an entry that is in no chain and not counted any more.
 func (s *Set) remove(n uint32) {
-	hole, found := s.find(s.entry(n).id)
-	if found && s.index[hole] == n+1 {
-		s.unindex(hole)
-	}
+	s.extract(n)
 	s.entry(n).next, s.free = s.free, n+1
-}
-
-// unindex takes the entry at a place out of the index.
-func (s *Set) unindex(hole uint64) {
-	last := uint64(len(s.index) - 1)
-	for at := hole; ; { // what follows moves up, unless it would come before its own place
-		at = (at + 1) & last
-		next := s.index[at]
-		if next == 0 {
-			break
-		}
-		if home := s.entry(next-1).id.Lo & last; (at-home)&last >= (at-hole)&last {
-			s.index[hole], hole = next, at
-		}
-	}
-	s.index[hole] = 0
 }
 
 // finish puts an entry behind the finished ones of a share, whose place is not set.
