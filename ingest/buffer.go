@@ -40,6 +40,7 @@ func (s *slab) give() {
 type buffer struct {
 	slab    *slab
 	account *account
+	coming  int64 // bytes that were announced; 0: not known, or no matter
 }
 
 var (
@@ -81,6 +82,7 @@ func (b *buffer) close() {
 		b.slab.give()
 		b.slab = nil
 	}
+	b.coming = 0
 }
 
 func (b *buffer) bytes() []byte { return b.slab.b }
@@ -138,11 +140,17 @@ func expectEnd(src io.Reader) error {
 // ones should not be many.
 const steep = 1 << 20
 
+// leap is by how much a buffer grows when it is known that so much comes: with twice as much each time, what is copied would be
+// nearly all of it.
+const leap = 8
+
 func (b *buffer) grow(limit int64) error {
 	old := b.slab
 	size := 2 * int64(cap(old.b))
 	if size > steep {
 		size *= 2
+	} else if b.coming > size {
+		size = min(leap*int64(cap(old.b)), b.coming)
 	}
 	next := takeSlab(int(min(size, limit)))
 	// What is reserved is the buffer that stays; the old one is gone a moment later.

@@ -68,7 +68,9 @@ func (a *attachment) events(length uint64) *session.Error {
 	a.next, a.last = last+1, last
 	a.settles.Do(func() { a.settling.Go(a.settle) })
 	a.flights <- f
-	a.send((&session.Ack{Level: session.Accepted, UpTo: a.last}).Append(nil))
+	if a.level > event.Accepted { // else its outcome says it, at once
+		a.send((&session.Ack{Level: session.Accepted, UpTo: a.last}).Append(nil))
+	}
 	return nil
 }
 
@@ -188,6 +190,7 @@ func (a *arrival) receive() *session.Error {
 	for tries := 0; ; tries++ {
 		var err error
 		if w.body.slab == nil {
+			w.body.coming = a.left
 			err = w.body.open(min(a.left, untrusted))
 		}
 		if err == nil {
