@@ -8,7 +8,7 @@ LDFLAGS  = -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 GUEST    = examples/plugins/accesslog/accesslog.wasm
 FUZZTIME ?= 10s
 
-.PHONY: all build plugins demo run test test-race test-crash test-fence test-faults bench-delivery test-fairness test-isolation test-hostile test-network test-python test-swap fuzz bench bench-quic bench-partitioner cross cases fmt clean bench-plugins
+.PHONY: all build plugins demo run test test-race test-crash test-fence test-faults bench-delivery test-fairness test-isolation test-hostile test-network test-quic-floods test-python test-swap fuzz bench bench-quic bench-partitioner cross cases fmt clean bench-plugins
 
 all: build plugins
 
@@ -64,6 +64,9 @@ test-hostile:     ## hostile modules against the binary, beside a stream that be
 
 test-network:     ## sessions over a network that loses, delays, repeats and damages, from changing addresses, over three kills; NETWORK=n seconds
 	HEADGATE_NETWORK=$(or $(NETWORK),60) go test -count=1 -run 'BadNetworkAndKills|UnderNetem' -timeout 30m -v ./cmd/headgate
+
+test-quic-floods: ## handshakes, streams and windows that clients begin and leave, at full numbers: what they cost
+	HEADGATE_HANDSHAKES=$(or $(HANDSHAKES),100000) HEADGATE_STALLED=$(or $(STALLED),20000) go test -count=1 -run 'F52|F53|F54' -timeout 30m -v ./cmd/headgate
 
 test-python:      ## the example client in Python against the gateway, with aioquic in a folder of its own
 	dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && python3 -m venv $$dir && $$dir/bin/pip install -q aioquic==1.* && \
