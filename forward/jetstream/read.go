@@ -202,14 +202,17 @@ func consumerConfig(q Query, from uint64) js.OrderedConsumerConfig {
 	return cfg
 }
 
-// unread tells whether a consumer has messages behind the last one seen, also such as are on their way.
+// unread tells whether a consumer has messages behind the last one seen. Such as are on their way look like those that were purged:
+// they are waited for once more.
 func unread(ctx context.Context, consumer js.Consumer) func(seen uint64) (bool, error) {
+	waited := uint64(0) // for what is behind that
 	return func(seen uint64) (bool, error) {
 		info, err := consumer.Info(ctx)
-		if err != nil {
-			return false, err
+		if err != nil || info.NumPending > 0 || info.Delivered.Stream <= seen || waited == seen+1 {
+			return err == nil && info.NumPending > 0, err
 		}
-		return info.NumPending > 0 || info.Delivered.Stream > seen, nil
+		waited = seen + 1
+		return true, nil
 	}
 }
 
