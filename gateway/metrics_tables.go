@@ -19,6 +19,7 @@ var (
 	topShare      = tableDesc("headgate_top_key_share", "Share of the heaviest key in all that is counted, at least.")
 	splitKeys     = tableDesc("headgate_split_keys", "Keys that are split now.")
 	parkedEvents  = tableDesc("headgate_parked_events", "Events that wait for the end of a change of the table.")
+	parkedSeconds = tableDesc("headgate_parked_seconds", "How long events waited for the end of a change of the table.")
 	partitions    = tableDesc("headgate_partitions", "Partitions that take part now.")
 	addedTotal    = tableDesc("headgate_partitions_added_total", "Partitions that began to take part, since the load grew.")
 	drainedTotal  = tableDesc("headgate_partitions_drained_total", "Partitions that got nothing more, since the load fell.")
@@ -34,7 +35,7 @@ var (
 // Describe is for the registry.
 func (m tableMetrics) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{tableVersion, maxOverMean, topShare, splitKeys, parkedEvents, splitsTotal, growsTotal, mergesTotal,
-		movesTotal, abandonedDesc, fencesTotal, fenceSeconds, partitions, addedTotal, drainedTotal} {
+		movesTotal, abandonedDesc, fencesTotal, fenceSeconds, partitions, addedTotal, drainedTotal, parkedSeconds} {
 		ch <- d
 	}
 }
@@ -62,5 +63,7 @@ func (m tableMetrics) Collect(ch chan<- prometheus.Metric) {
 		} {
 			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, name)
 		}
+		count, seconds, buckets := a.stalls.read()
+		ch <- prometheus.MustNewConstHistogram(parkedSeconds, count, seconds, buckets, name)
 	}
 }

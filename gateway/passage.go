@@ -60,7 +60,10 @@ func (s *stream) awaitTable(ctx context.Context, b *event.Batch, events []int32)
 	}
 	if a := s.adaptive; a != nil {
 		a.parked.Add(int64(len(events)))
-		defer a.parked.Add(-int64(len(events)))
+		defer func(began time.Time) {
+			a.parked.Add(-int64(len(events)))
+			a.stalls.note(len(events), time.Since(began))
+		}(time.Now())
 	}
 	select {
 	case <-newer:

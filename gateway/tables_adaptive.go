@@ -34,6 +34,7 @@ type adaptive struct {
 	history history
 	counts  changeCounts
 	parked  atomic.Int64 // events that wait for the end of what is under way
+	stalls  stalls       // how long such events waited
 }
 
 // newAdaptive returns what runs the table of a stream.
