@@ -30,7 +30,7 @@ func (a *account) wrong(count *int, format string, args ...any) {
 
 func (a *account) ok() bool { return a.Lost+a.Phantom+a.Dup+a.Corrupt+a.Order == 0 }
 
-// place is where events of one client keep their order: keys that a table moves may overtake one another.
+// place is where events of one client keep their order: rows of several partitions have one order only where they come so.
 type place struct {
 	client    int
 	key       int
@@ -69,7 +69,10 @@ func (l *load) check(rows []row) *account {
 			continue
 		}
 		there[id][n] = r.Stream
-		p := place{id, keyOf(n), r.Stream, r.Partition}
+		p := place{id, keyOf(l.seed, n), r.Stream, r.Partition}
+		if l.oneOrder {
+			p.partition = 0
+		}
 		if before, ok := last[p]; ok && n < before {
 			a.wrong(&a.Order, "event %d-%d behind %d", id, n, before)
 		}

@@ -19,6 +19,7 @@ type bed struct {
 	settings []string
 	node     *node // nil: the backend is the embedded JetStream
 	load     *load
+	adaptive string // more of the stream's definition
 	result
 }
 
@@ -37,8 +38,18 @@ func (b *bed) onNode() *bed {
 	b.node = newNode(b.t)
 	b.load.again = false // what a node confirmed at once is in no spool: nobody can look up its ids
 	b.settings = append(b.settings, "--set", fmt.Sprintf("backends={lake: {webhook: {nodes: [%q]}}}", b.node.URL),
-		"--set", `streams={s: {backend: lake, key: {json: /k}, id: {json: /id}, partitions: 4}}`)
+		"--set", `streams={s: {backend: lake, key: {json: /k}, id: {json: /id}, partitions: 4`+b.adaptive+`}}`)
 	return b
+}
+
+// fencing has the table change all the time, by keys that are hot for a moment.
+func (b *bed) fencing() {
+	b.load.seed |= hotSeed
+	for _, c := range b.load.clients {
+		c.seed |= hotSeed
+	}
+	b.adaptive = ", adaptive: {hold: 100ms}"
+	b.with(`streams={s: {key: {json: /k}, id: {json: /id}, partitions: 4` + b.adaptive + `}}`)
 }
 
 // with adds settings.

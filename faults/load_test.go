@@ -16,10 +16,11 @@ import (
 
 // load is what several clients send, and what they were answered.
 type load struct {
-	seed    uint64
-	clients []*client
-	levels  []string // that they ask for
-	again   bool     // what was not answered is sent again, with the same ids, to the next life of the gateway
+	seed     uint64
+	clients  []*client
+	levels   []string // that they ask for
+	oneOrder bool     // rows are in the order of keys over partitions too
+	again    bool     // what was not answered is sent again, with the same ids, to the next life of the gateway
 }
 
 // client sends numbered events, one request at a time, and one twice only where it was not answered.
@@ -68,11 +69,23 @@ func text(seed uint64, id, n int) string {
 	for i := range filling {
 		filling[i] = byte(random.Uint32())
 	}
-	return fmt.Sprintf(`{"id":"%d-%d","k":"key-%d-%d","x":"%s"}`, id, n, id, keyOf(n), hex.EncodeToString(filling))
+	key := keyOf(seed, n)
+	if key < 0 {
+		return fmt.Sprintf(`{"id":"%d-%d","k":"hot%d","x":"%s"}`, id, n, key, hex.EncodeToString(filling))
+	}
+	return fmt.Sprintf(`{"id":"%d-%d","k":"key-%d-%d","x":"%s"}`, id, n, id, key, hex.EncodeToString(filling))
 }
 
+// hotSeed is in seeds of loads of which most has one key at a time, below zero, that all clients have in common.
+const hotSeed = 1 << 62
+
 // keyOf is the key of a client that event n has.
-func keyOf(n int) int { return n / 7 % 4 }
+func keyOf(seed uint64, n int) int {
+	if seed&hotSeed != 0 && n%10 < 7 {
+		return -1 - n>>10
+	}
+	return n / 7 % 4
+}
 
 // run has all clients send until the gateway is gone or quit is closed, and waits for them.
 func (l *load) run(url string, quit <-chan struct{}) {
@@ -130,7 +143,15 @@ func (c *client) post(client *http.Client, url string) (pause time.Duration, err
 		c.sent = append(c.sent, s)
 		c.open = err != nil
 	}()
-	resp, err := client.Post(url+"/v1/streams/"+s.stream+"/events?ack="+level, "application/x-ndjson", &body)
+	req, err := http.NewRequest("POST", url+"/v1/streams/"+s.stream+"/events?ack="+level, &body)
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("Content-Type", "application/x-ndjson")
+	if c.seed&hotSeed != 0 {
+		req.Header.Set("Headgate-Source", fmt.Sprint("client-", c.id))
+	}
+	resp, err := client.Do(req)
 	if err != nil {
 		return 0, err
 	}

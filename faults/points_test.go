@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,6 +37,12 @@ func killings() []killing {
 		{failpoint.Removed, "kill -9 after segment unlink", 15, true},
 		{failpoint.Stored, "kill -9 between table and its copy", 12, false},
 		{failpoint.Copied, "kill -9 after a table's commit", 12, false},
+		{failpoint.FenceBegun, "kill -9 when a fence has begun", 4, false},
+		{failpoint.FenceParking, "kill -9 while events are parked", 4, true},
+		{failpoint.FenceSealed, "kill -9 after a lane's seal", 8, true},
+		{failpoint.FenceCommit, "kill -9 before a fence's commit", 4, false},
+		{failpoint.FenceCommitted, "kill -9 after a fence's commit", 4, true},
+		{failpoint.FenceFollowed, "kill -9 at the end of a fence", 4, false},
 	}
 }
 
@@ -69,7 +76,15 @@ const crashes = 2
 
 func (k *killing) run(t *testing.T, seed uint64) result {
 	b := newBed(t, result{Fault: "F1", What: k.what, Seed: seed})
-	if seed%2 == 1 { // HTTP nodes cannot tell what they have: the spool is on its own
+	more := ""
+	if strings.HasPrefix(string(k.point), "fence.") {
+		if b.fencing(); seed%2 == 1 {
+			b.onNode()
+		} else {
+			b.load.oneOrder = true
+		}
+		more = ",publish=delay:15ms@1+" // so that the spool has a backlog
+	} else if seed%2 == 1 { // HTTP nodes cannot tell what they have: the spool is on its own
 		b.onNode().node.down.Store(3)
 	}
 	if k.point == failpoint.Stored || k.point == failpoint.Copied {
@@ -80,7 +95,7 @@ func (k *killing) run(t *testing.T, seed uint64) result {
 	random := rand.New(rand.NewPCG(seed, uint64(k.most)))
 	most := min(k.most, scale(50, k.most, 1))
 	for range crashes {
-		b.crash(fmt.Sprintf("%s=kill@%d", k.point, int(math.Exp(random.Float64()*math.Log(float64(most))))))
+		b.crash(fmt.Sprintf("%s=kill@%d%s", k.point, int(math.Exp(random.Float64()*math.Log(float64(most)))), more))
 	}
 	return b.finish()
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/headgate-io/headgate/internal/failpoint"
 	"github.com/headgate-io/headgate/sdk/wire"
 )
 
@@ -92,6 +93,7 @@ func (l *lane) writeSeal(ctx context.Context) bool {
 			return false
 		}
 	}
+	failpoint.Pass(failpoint.FenceSealed)
 	l.endSeal(s)
 	s.done <- last
 	return true

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/forward"
+	"github.com/headgate-io/headgate/internal/failpoint"
 	"github.com/headgate-io/headgate/partitioner"
 	"github.com/headgate-io/headgate/sdk/wire"
 )
@@ -174,6 +175,7 @@ func (a *adaptive) begin(ctx context.Context, table *partitioner.Table, plan par
 		}
 		return
 	}
+	failpoint.Pass(failpoint.FenceBegun)
 	a.stream.partitioner.Swap(begun)
 	if !begun.UnderWay() {
 		a.record(begun, plan.Changes, done)
@@ -186,6 +188,7 @@ func (a *adaptive) begin(ctx context.Context, table *partitioner.Table, plan par
 // known. It returns early only when ctx ends.
 func (a *adaptive) fence(ctx context.Context, begun *partitioner.Table, changes []partitioner.Change) {
 	began := time.Now()
+	failpoint.Pass(failpoint.FenceParking)
 	f := partitioner.NewFence(a.gateway, begun, sinceEpoch(began))
 	a.seal(ctx, f)
 	step := f.Next(sinceEpoch(began) + time.Since(began))
@@ -196,6 +199,7 @@ func (a *adaptive) fence(ctx context.Context, begun *partitioner.Table, changes 
 	if err != nil {
 		panic(fmt.Sprintf("BUG: gateway: what was begun can't be ended: %v", err))
 	}
+	failpoint.Pass(failpoint.FenceCommit)
 	stored := a.insist(ctx, end)
 	if stored == nil {
 		return
@@ -205,9 +209,11 @@ func (a *adaptive) fence(ctx context.Context, begun *partitioner.Table, changes 
 		a.takeOver(ctx, stored)
 		return
 	}
+	failpoint.Pass(failpoint.FenceCommitted)
 	if step == partitioner.Finish {
 		a.follow(f.Marks())
 	}
+	failpoint.Pass(failpoint.FenceFollowed)
 	a.stream.partitioner.Swap(end)
 	a.counts.fences.Add(1)
 	a.counts.fenceTime.Add(int64(time.Since(began)))

@@ -31,10 +31,18 @@ const (
 	Removed     Point = "removed"       // a segment is deleted, and still counted
 	Stored      Point = "document"      // a definition or table is in the control store, not in its copy
 	Copied      Point = "document.copy" // it is in both
+
+	FenceBegun     Point = "fence.begun"     // a table that begins a change is stored, not in force
+	FenceParking   Point = "fence.parking"   // it is in force: events are parked
+	FenceSealed    Point = "fence.sealed"    // a lane that is left is confirmed and its marker stored; nobody knows
+	FenceCommit    Point = "fence.commit"    // all lanes are sealed, the table that ends the change is not stored
+	FenceCommitted Point = "fence.committed" // it is stored; lanes know nothing of what they follow
+	FenceFollowed  Point = "fence.followed"  // they do; it is not in force
 )
 
 // Points returns all of them.
 func Points() []Point {
 	return []Point{Accepted, Decoded, Transformed, Enqueued, SpoolWrite, SpoolSync, SpoolSynced, Answer,
-		Publish, Published, Confirmed, Cursor, Segment, Removed, Stored, Copied}
+		Publish, Published, Confirmed, Cursor, Segment, Removed, Stored, Copied,
+		FenceBegun, FenceParking, FenceSealed, FenceCommit, FenceCommitted, FenceFollowed}
 }
