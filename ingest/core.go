@@ -207,6 +207,9 @@ func (p *plan) describe(b *event.Batch, r *request, now time.Time) {
 	if p.who.request == "" {
 		p.who.request = b.ID // one name is enough for what came without
 	}
+	if len(p.numbering.session) > 0 {
+		p.number(b)
+	}
 }
 
 // accept hands the batch to its stream and waits at most until then.

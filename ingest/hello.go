@@ -107,7 +107,7 @@ func refusedAs(no *event.Problem) *session.Error {
 // taken are the header fields that HELLO, EVENTS or nobody says.
 func taken(name string) bool {
 	switch name {
-	case "authorization", "content-type", "content-encoding", "content-length", "headgate-ack", "headgate-source", "idempotency-key", "origin", "expect", "transfer-encoding":
+	case "authorization", "content-type", "content-encoding", "content-length", "headgate-ack", "headgate-source", "headgate-session", "idempotency-key", "origin", "expect", "transfer-encoding":
 		return true
 	}
 	return strings.HasPrefix(name, "ce-")

@@ -33,6 +33,8 @@ type plan struct {
 	sent     int64       // bytes of the body as it came
 	received time.Time   // when all of them were there
 
+	numbering numbering
+
 	binary  []event.Attr // header fields of a CloudEvent in binary mode, else nil
 	account *account     // pays for what decoding needs; nil: nobody does
 }
@@ -45,6 +47,7 @@ const (
 	sourceField
 	onceField
 	originField
+	sessionField
 	singles
 )
 
@@ -62,6 +65,8 @@ func single(name []byte) int {
 		return onceField
 	case "origin":
 		return originField
+	case "headgate-session":
+		return sessionField
 	}
 	return -1
 }
@@ -97,6 +102,11 @@ func (p *plan) parse(fields []event.Attr, query []byte) (no *refusal) {
 	p.key, p.hasKey, p.source = values[keyField], seen[keyField], values[sourceField]
 	if seen[onceField] {
 		if p.once, no = idempotencyKey(values[onceField]); no != nil {
+			return no
+		}
+	}
+	if seen[sessionField] {
+		if p.numbering, no = numberingOf(values[sessionField]); no != nil {
 			return no
 		}
 	}

@@ -71,6 +71,7 @@ func (c *Client) postOne(ctx context.Context, b *Batch) (Result, error) {
 	}
 	req.Header.Set("Content-Type", mediaType)
 	req.Header.Set("Idempotency-Key", fmt.Sprintf("%s-%d", c.cfg.Session, b.First))
+	req.Header.Set("Headgate-Session", fmt.Sprintf("%s/%d", c.cfg.Session, b.First)) // what came over QUIC is not stored again
 	if c.cfg.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.cfg.Token)
 	}

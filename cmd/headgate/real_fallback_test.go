@@ -1,0 +1,112 @@
+package main
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/headgate-io/headgate/sdk/client"
+	"github.com/headgate-io/headgate/sdk/session"
+)
+
+// deaf is a socket on which from some moment on nothing comes in.
+type deaf struct {
+	net.PacketConn
+	now *atomic.Bool
+}
+
+func (d deaf) ReadFrom(p []byte) (n int, from net.Addr, err error) {
+	for {
+		if n, from, err = d.PacketConn.ReadFrom(p); err != nil || !d.now.Load() {
+			return n, from, err
+		}
+	}
+}
+
+// What came over QUIC and was not acknowledged is known when it is sent over HTTP, where UDP does not come through any more; and
+// what is sent over QUIC again after that, too.
+func TestF60F58WhatCameOverQUICIsNotStoredAgainOverHTTP(t *testing.T) {
+	p := startGateway(t, t.TempDir(), append(onQUIC, "--set", "streams={s: {partitions: 1}}")...)
+	var mu sync.Mutex // guards socket and blocked
+	var socket net.PacketConn
+	var isDeaf atomic.Bool
+	blocked := false
+	c, err := client.New(client.Config{Address: strings.TrimPrefix(p.quicURL(), "https://"), HTTP: p.http, Stream: "s", Framing: session.JSON,
+		TLS: &tls.Config{InsecureSkipVerify: true}, Listen: func() (net.PacketConn, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if blocked {
+				return nil, errors.New("blocked")
+			}
+			var err error
+			socket, err = net.ListenPacket("udp", "127.0.0.1:0")
+			return deaf{socket, &isDeaf}, err
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := 0
+	send := func() *client.Batch {
+		b, err := c.Send(t.Context(), fmt.Append(nil, sent), fmt.Append(nil, sent+1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent += 2
+		return b
+	}
+	result := func(b *client.Batch) client.Result {
+		r, err := b.Wait(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	if r := result(send()); r.Accepted != 2 || c.Over() != "quic" {
+		t.Fatalf("%+v over %q", r, c.Over())
+	}
+	isDeaf.Store(true)
+	unheard := send()
+	for len(p.tail("s")) < sent { // it is stored, and nobody hears of it
+	}
+	mu.Lock()
+	blocked = true
+	socket.Close()
+	mu.Unlock()
+	if r := result(unheard); r.Duplicates != 2 || c.Over() != "http" {
+		t.Errorf("what was stored before: %+v over %q", r, c.Over())
+	}
+	if r := result(send()); r.Accepted != 2 {
+		t.Errorf("what is new over HTTP: %+v", r)
+	}
+	if err := c.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	again, err := client.New(client.Config{Address: strings.TrimPrefix(p.quicURL(), "https://"), Stream: "s", Framing: session.JSON, Session: c.Session(), First: 5,
+		TLS: &tls.Config{InsecureSkipVerify: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := again.Send(t.Context(), []byte("4"), []byte("5"), []byte("6"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := result(b); r.Duplicates != 2 || r.Accepted != 1 {
+		t.Errorf("over QUIC again: %+v", r)
+	}
+	if err := again.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i, row := range p.tail("s") {
+		if row.Data != fmt.Sprint(i) {
+			t.Errorf("event %d is %s", i, row.Data)
+		}
+	}
+	if rows := p.tail("s"); len(rows) != 7 {
+		t.Errorf("%d events are stored, want 7", len(rows))
+	}
+}
