@@ -8,11 +8,12 @@ import (
 
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/forward/jetstream"
+	"github.com/headgate-io/headgate/internal/journal"
 	"github.com/headgate-io/headgate/internal/natsd"
 	"github.com/headgate-io/headgate/internal/wholefile"
 )
 
-// lose is called when events of a stream are found lost that were safe: their ids, and the answers that called them so, must
+// lose is called when events of a stream are found lost that were safe: their ids, and the answers and sessions that called them so, must
 // not turn away who sends them again. Which ids they had nobody can tell: all that are finished are forgotten. Answers do not say
 // of which stream they are.
 func (g *Gateway) lose(s *stream, found string) {
@@ -20,17 +21,17 @@ func (g *Gateway) lose(s *stream, found string) {
 	ids, answers := s.ids.Forget(now), g.keys.Forget(now)
 	s.ids.Flush()
 	g.keys.Flush()
-	if s.idLog != nil {
-		_ = s.idLog.Sync() // it says itself what it could not write
+	sessions := g.ingest.ForgetSessions(s.name)
+	for _, log := range []*journal.Journal{s.idLog, g.keyLog, g.talks} {
+		if log != nil {
+			_ = log.Sync() // it says itself what it could not write
+		}
 	}
-	if g.keyLog != nil {
-		_ = g.keyLog.Sync()
-	}
-	if ids+answers == 0 {
+	if ids+answers+sessions == 0 {
 		return // another lane of the same loss has said it
 	}
 	g.log.Error("WHAT IS REMEMBERED OF REPETITIONS IS FORGOTTEN, since events were lost: sent again, they are stored, and so are those that were not lost",
-		"stream", s.name, "found", found, "ids", ids, "answers_by_idempotency_key", answers)
+		"stream", s.name, "found", found, "ids", ids, "answers_by_idempotency_key", answers, "sessions", sessions)
 }
 
 // loser is lose for a stream that is not named by itself: the ids of letters are those of the stream that they come from.

@@ -64,6 +64,8 @@ type producer struct {
 	settled  uint64      // every event up to it has its outcome
 	kept     []outcome   // the last ones, for a client that did not hear them
 	bytes    int         // in kept
+
+	forgotten bool // events are lost that it was told are safe: it ends, and the next one of its name is new
 }
 
 // outcome is what is said of an EVENTS frame.
@@ -133,7 +135,9 @@ func (s *sessions) attach(ctx context.Context, key sessionKey, a *attachment) (*
 func (s *sessions) detach(p *producer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p.attached = nil
+	if p.attached = nil; p.forgotten {
+		s.remove(p)
+	}
 }
 
 // settle notes the outcome of what comes next in a session, and has it kept where it is durable.
@@ -141,7 +145,7 @@ func (s *sessions) settle(p *producer, o outcome, durable bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.settle(o)
-	if s.log != nil && durable {
+	if s.log != nil && durable && !p.forgotten {
 		s.log.Append(p.record(o))
 	}
 }
@@ -161,6 +165,9 @@ func (p *producer) settle(o outcome) {
 func (s *sessions) missed(dst []byte, p *producer, acked uint64) ([]byte, uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if p.forgotten {
+		return dst, 0
+	}
 	for _, o := range p.kept {
 		if o.last > acked {
 			dst = append(dst, o.frames...)
@@ -194,6 +201,10 @@ func (s *sessions) Restore(record []byte, _ time.Time) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if texts[2] == "" {
+		s.drop(texts[1])
+		return
+	}
 	p := s.producer(sessionKey{texts[0], texts[1], texts[2]})
 	if last > p.settled {
 		p.settle(outcome{last, append([]byte(nil), record[size:]...)})
@@ -214,7 +225,9 @@ func (s *sessions) Snapshot(emit func(record []byte) error) error {
 	for e := s.old.Back(); e != nil; e = e.Prev() {
 		p := e.Value.(*producer)
 		for _, o := range p.kept {
-			all = append(all, p.record(o))
+			if !p.forgotten {
+				all = append(all, p.record(o))
+			}
 		}
 	}
 	s.mu.Unlock()

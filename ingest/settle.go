@@ -48,6 +48,9 @@ func (a *attachment) await(f *flight) {
 	case <-f.done:
 		return
 	case <-f.durable:
+		if a.of.isForgotten(a.p) {
+			break
+		}
 		a.send((&session.Ack{Level: session.Durable, UpTo: f.last()}).Append(nil))
 	}
 	<-f.done
@@ -59,6 +62,9 @@ func (a *attachment) say(group []*flight) {
 	var frames []byte
 	var size int64
 	var last uint64
+	if a.of.isForgotten(a.p) { // an ACK would be said of what is lost, too
+		a.cut = true
+	}
 	for _, f := range group {
 		if f.lost != nil && !a.cut {
 			a.cut = true

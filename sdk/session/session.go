@@ -77,6 +77,7 @@ const (
 	CreditExceeded     = "credit_exceeded"     // EVENTS without credit
 	SessionTaken       = "session_taken"       // another stream has gone on with the session
 	SessionIdle        = "session_idle"        // nothing came for too long
+	EventsLost         = "events_lost"         // of the stream, that were acknowledged: sessions begin anew
 )
 
 // Bounds that hold for every version.

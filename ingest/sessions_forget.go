@@ -1,0 +1,67 @@
+package ingest
+
+import (
+	"encoding/binary"
+
+	"github.com/headgate-io/headgate/sdk/session"
+)
+
+// ForgetSessions forgets the sessions of a stream, and ends those that are on a stream of a connection: events are lost that they were
+// told are safe. A client that goes on with one finds nothing settled, and in its log that is so after a restart too.
+func (s *Server) ForgetSessions(stream string) (n int) {
+	if s.quic == nil {
+		return 0
+	}
+	return s.quic.raw.forgetStream(stream)
+}
+
+func (s *sessions) forgetStream(stream string) (n int) {
+	s.mu.Lock()
+	attached, n := s.drop(stream)
+	if s.log != nil && n > 0 {
+		s.log.Append(forgetRecord(stream))
+	}
+	s.mu.Unlock()
+	for _, a := range attached {
+		a.end(&session.Error{Retryable: true, Code: session.EventsLost,
+			Detail: "events of the stream are lost that were acknowledged; the session begins anew: what the producer still has of them is to be sent again"})
+	}
+	s.flush()
+	return n
+}
+
+// drop takes the sessions of a stream out, but those that are attached: they go when they are detached; s.mu is held.
+func (s *sessions) drop(stream string) (attached []*attachment, n int) {
+	for key, p := range s.all {
+		if key.stream != stream || p.forgotten {
+			continue
+		}
+		n++
+		if p.forgotten = true; p.attached != nil {
+			attached = append(attached, p.attached)
+			continue
+		}
+		s.remove(p)
+	}
+	return attached, n
+}
+
+func (s *sessions) isForgotten(p *producer) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return p.forgotten
+}
+
+// remove takes a session out; s.mu is held.
+func (s *sessions) remove(p *producer) {
+	if s.all[p.key] == p {
+		s.old.Remove(p.place)
+		delete(s.all, p.key)
+	}
+}
+
+// forgetRecord is kept of a stream whose sessions are forgotten: no session has an empty name.
+func forgetRecord(stream string) []byte {
+	dst := append(binary.AppendUvarint([]byte{0}, uint64(len(stream))), stream...)
+	return append(dst, 0, 0)
+}
