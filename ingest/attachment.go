@@ -71,10 +71,11 @@ const (
 // handle serves the sessions of one connection.
 func (s *sessions) handle(conn *quic.Conn) {
 	v := newVisit(s, conn, func() { conn.CloseWithError(0, "there was no session for a minute") })
+	defer v.over()
 	var all sync.WaitGroup
 	all.Go(v.listen)
 	for {
-		str, err := conn.AcceptStream(s.accepting)
+		str, err := conn.AcceptStream(v.accepting)
 		if err != nil {
 			break
 		}
@@ -121,9 +122,10 @@ func (a *attachment) run() {
 	s.mu.Lock()
 	s.open[a] = struct{}{}
 	s.mu.Unlock()
-	if s.accepting.Err() != nil {
+	if a.visit.accepting.Err() != nil {
 		a.leave()
 	}
+	defer context.AfterFunc(a.visit.accepting, a.leave)()
 	defer func() { // also in a panic: what was taken gets its outcome
 		close(a.flights)
 		a.settling.Wait()

@@ -177,6 +177,33 @@ func TestConnectionsAreLostAndSessionsAreNot(t *testing.T) {
 	})
 }
 
+// A connection that is as old as it may get hands its session on to another one: in order, and nothing is said or stored twice.
+func TestSessionsGoOnBehindTheAgeOfAConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := serveSessions(t, &fakeStream{})
+		defer g.end()
+		g.raw.age = 10 * time.Second
+		p := g.client()
+		var all []*sdk.Batch
+		for round := range 9 {
+			all = append(all, p.send(round*40, 20)...)
+			<-time.After(5 * time.Second)
+		}
+		for _, b := range all {
+			if r, err := b.Wait(t.Context()); err != nil || r.Accepted != int(b.Count) {
+				t.Errorf("batch %d: %+v, %v", b.First, r, err)
+			}
+		}
+		if err := p.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		numbered(t, g.data(), 0, 360)
+		if n := len(p.notices); n < 4 || n > 6 || slices.ContainsFunc(p.notices, func(s string) bool { return s != "connection: the session goes on on another connection" }) {
+			t.Errorf("45 s over connections of 10 s: %q", p.notices)
+		}
+	})
+}
+
 // The gateway stops and another one begins with what it has kept.
 func TestF58GatewayRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

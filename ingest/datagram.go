@@ -24,6 +24,9 @@ type visit struct {
 	alone   bool           // it has one session, whose stream the client has no number of
 	streams sync.WaitGroup // sessions
 
+	accepting context.Context // ends when no further sessions are taken, and those that there are go elsewhere
+	over      func()          // to be called at the end
+
 	mu    sync.Mutex // guards known and here
 	known map[uint64]*attachment
 	here  int         // sessions that are on a stream, or want to be
@@ -67,6 +70,7 @@ type carrier interface {
 // newVisit returns one that leave ends when it has had no session for long.
 func newVisit(s *sessions, conn carrier, leave func()) *visit {
 	v := &visit{of: s, conn: conn}
+	v.over = v.live()
 	v.idle = time.AfterFunc(visitIdle, leave)
 	return v
 }

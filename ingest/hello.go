@@ -18,7 +18,7 @@ import (
 // hello takes the first frame, and says welcome.
 func (a *attachment) hello(ctx context.Context) *session.Error {
 	a.until(time.Now().Add(a.of.wait))
-	stop := context.AfterFunc(a.of.accepting, func() { a.str.SetReadDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(a.visit.accepting, func() { a.str.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	t, length, err := session.ReadHead(a.in)
 	if err == nil && t != session.TypeHello {
@@ -26,8 +26,8 @@ func (a *attachment) hello(ctx context.Context) *session.Error {
 	}
 	var h session.Hello
 	if no := a.control(&h, length, err); no != nil {
-		if a.of.accepting.Err() != nil {
-			return &session.Error{Retryable: true, Code: string(event.Draining), Detail: "this gateway stops"}
+		if a.visit.accepting.Err() != nil {
+			return &session.Error{Retryable: true, Code: string(event.Draining), Detail: "nothing is taken on this connection any more; go on on another one"}
 		}
 		return no
 	}

@@ -42,6 +42,7 @@ type quicSide struct {
 
 func newQUICSide(requests context.Context, cfg *Config, e *edge, limits quicdoor.Limits) *quicSide {
 	q := &quicSide{cfg: *cfg.QUIC, edge: e, log: e.log, raw: newSessions(requests, e.core, cfg.ReadTimeout)}
+	q.raw.age = cfg.MaxConnectionAge
 	q.h3 = newH3(requests, e, cfg, q.raw)
 	q.door = quicdoor.New(quicdoor.Config{Listen: q.cfg.Listen, Conn: q.cfg.Conn, TLS: q.cfg.TLS, Keys: q.cfg.Keys, Idle: q.cfg.Idle},
 		map[string]quicdoor.Handler{protocolH3: q.h3.handle, session.Protocol: q.raw.handle}, limits, e.log)

@@ -37,6 +37,7 @@ type sessions struct {
 	core *core
 	ctx  context.Context // in which batches are accepted
 	wait time.Duration   // for the next byte of a frame
+	age  time.Duration   // of a connection, then its sessions go on on another one; 0: no limit
 
 	datagrams *prometheus.CounterVec
 

@@ -59,6 +59,7 @@ func (h *h3) webtransport(w http.ResponseWriter, from *http.Request, c *h3Conn) 
 	defer t.close()
 	go t.hear()
 	v := newVisit(h.raw, t, t.end)
+	defer v.over()
 	v.alone = true
 	listening := make(chan struct{})
 	go func() { defer close(listening); v.listen() }()
@@ -67,7 +68,7 @@ func (h *h3) webtransport(w http.ResponseWriter, from *http.Request, c *h3Conn) 
 	}
 	select { // the client reads what was written, and closes
 	case <-t.ctx.Done():
-	case <-h.raw.accepting.Done():
+	case <-v.accepting.Done():
 		rest := time.NewTimer(settled)
 		defer rest.Stop()
 		select {

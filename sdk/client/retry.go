@@ -41,7 +41,7 @@ type refusal struct {
 func (r *refusal) Error() string { return r.code + ": " + r.detail }
 
 // errAway ends a connection that is to be followed by another one.
-var errAway = errors.New("the gateway stops")
+var errAway = errors.New("the session goes on on another connection")
 
 // run sends what is in the queue until Close.
 func (c *Client) run(ctx context.Context) {
