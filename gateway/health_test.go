@@ -30,7 +30,8 @@ func TestQ04ReadinessNamesWhatFailsAndSinceWhen(t *testing.T) {
 	in := start(t, cfg)
 	defer in.end()
 	in.health.mu.Lock()
-	in.health.now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	stands := time.Now() // so that a moment is one, however long it takes
+	in.health.now = func() time.Time { return stands.Add(time.Duration(ahead.Load())) }
 	in.health.mu.Unlock()
 	ready := func(status int, want ...string) {
 		t.Helper()
@@ -55,7 +56,7 @@ func TestQ04ReadinessNamesWhatFailsAndSinceWhen(t *testing.T) {
 	ready(200, `"ready":true`) // not for a moment
 	_, at := (*in.streams.Load())["web"].forwarder.Trouble()
 	since := at.UTC().Format(time.RFC3339Nano)
-	ahead.Store(int64(time.Minute))
+	ahead.Store(int64(time.Hour))
 	ready(503, `"ready":false`, `"name":"delivery"`, "stream web: backend_unavailable", `"since":"`+since)
 
 	down.Store(false)

@@ -198,7 +198,7 @@ func (g *gate) until(cond func() bool) {
 }
 
 func TestH03SlowClients(t *testing.T) {
-	g := serve(t, Config{ReadTimeout: 100 * time.Millisecond}, &fakeStream{})
+	g := serve(t, Config{ReadTimeout: time.Second}, &fakeStream{})
 	for _, text := range []string{
 		"POST " + events + " HTTP/1.1\r\nHost: x\r\nA",                                // header never ends
 		request11(events, "1\n2\n", ndjson)[:len(request11(events, "", ndjson))],      // no body byte

@@ -134,7 +134,7 @@ func TestA07ClientLeavesBeforeItsAnswer(t *testing.T) {
 func TestUnknownOutcomeIsToldToTheRepetition(t *testing.T) {
 	late := make(chan func(*event.Batch, error), 1)
 	var kept *event.Outline
-	g := serve(t, Config{RequestTimeout: 50e6}, &fakeStream{accept: func(_ context.Context, b *event.Batch) error {
+	g := serve(t, Config{RequestTimeout: 500 * time.Millisecond}, &fakeStream{accept: func(_ context.Context, b *event.Batch) error {
 		kept = b.Outline()
 		late <- b.Late
 		return &event.Problem{Code: event.AckTimeout, Stored: "unknown"}

@@ -185,7 +185,7 @@ func TestAnEarlyAnswer(t *testing.T) {
 				<-release
 			}
 		}()
-		b := open(t, webhook.Config{Nodes: []string{"http://" + l.Addr().String()}, Timeout: 200 * time.Millisecond})
+		b := open(t, webhook.Config{Nodes: []string{"http://" + l.Addr().String()}, Timeout: 5 * time.Second})
 		err = b.Send(t.Context(), forwardtest.NewRun(0, 1, strings.Repeat("x", 32<<20)))
 		if err == nil || !strings.Contains(err.Error(), "413") {
 			t.Errorf("hang up %v: %v", hangUp, err)
