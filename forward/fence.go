@@ -106,10 +106,27 @@ func (f *Forwarder) Follow(partition int32, after ...wire.Predecessor) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.after, l.told = append(l.after, after...), l.told+len(after)
+	if l.open == nil && len(l.queue) == 0 && !l.spilled.some() { // no frame names a part of them: of a lane the last one says all
+		l.after = newest(l.after)
+	}
 	if l.open != nil {
 		l.cut()
 		wake(l.sealer)
 	}
+}
+
+// newest keeps of each lane the last predecessor: a lane that gets no events may be told again and again.
+func newest(all []wire.Predecessor) []wire.Predecessor {
+	kept := all[:0]
+	for _, m := range all {
+		i := slices.IndexFunc(kept, func(o wire.Predecessor) bool { return o.Partition == m.Partition && o.Gateway == m.Gateway })
+		if i < 0 {
+			kept = append(kept, m)
+		} else {
+			kept[i].Number = max(kept[i].Number, m.Number)
+		}
+	}
+	return kept
 }
 
 // named notes that a frame is stored with the predecessors that it names; l.mu is held.

@@ -209,3 +209,23 @@ func TestParkedEventsComeBackAndKeepTheirMemory(t *testing.T) {
 		t.Errorf("%d bytes are still held", held)
 	}
 }
+
+// A lane that gets no events is told again and again what it follows: of each other lane it keeps the last.
+func TestAnIdleLaneKeepsTheLastOfEachPredecessor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t, config(3), &sealing{}, Deps{})
+		for n := range uint64(1000) {
+			f.Follow(2, wire.Predecessor{Partition: uint32(n % 2), Gateway: "gw", Number: n + 1})
+		}
+		want := []wire.Predecessor{{Partition: 0, Gateway: "gw", Number: 999}, {Partition: 1, Gateway: "gw", Number: 1000}}
+		if got := f.Unnamed(2); !slices.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+		forward(t, f, routed(1, 2, "e"))
+		f.Follow(2, wire.Predecessor{Partition: 0, Gateway: "gw", Number: 1001}) // the frame that names the others is on its way
+		<-time.After(time.Second)
+		if got := f.Unnamed(2); len(got) != 1 || got[0].Number != 1001 {
+			t.Errorf("%v", got)
+		}
+	})
+}

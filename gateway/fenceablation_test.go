@@ -118,6 +118,7 @@ func (p *fenceProcess) fenceCopy(begun *partitioner.Table) {
 	default:
 		a.seal(p.ctx, f)
 	}
+	f.Unnamed(a.allUnnamed(begun))
 	step := f.Next(p.w.clock())
 	if p.ctx.Err() != nil || step == partitioner.Wait {
 		return

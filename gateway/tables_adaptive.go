@@ -26,6 +26,7 @@ type adaptive struct {
 	planner *partitioner.Planner
 	planned partitioner.Settings // what the planner aims at
 	stored  *storedTable
+	crowded bool // it was said that lanes have too much to follow
 	unsaved bool // the table in force is newer than the stored one; only where nothing has an order
 	lanes   laneLoads
 	last    time.Time // of the last tick
@@ -58,6 +59,7 @@ func (a *adaptive) follow(marks []partitioner.Predecessor) {
 
 // run looks after the table until ctx ends. What is under way then is ended after the next start.
 func (a *adaptive) run(ctx context.Context) {
+	a.sayFence()
 	if t := a.stream.partitioner.Table(); t.UnderWay() { // since an earlier process
 		a.fence(ctx, t, nil)
 	}
@@ -168,6 +170,9 @@ func (a *adaptive) begin(ctx context.Context, table *partitioner.Table, plan par
 		a.log.Error("BUG: the planner wants what the table refuses", "plan", plan.String(), "error", err)
 		return
 	}
+	if !a.roomToFollow(begun) {
+		return
+	}
 	if err := a.stored.write(ctx, begun); err != nil {
 		a.log.Warn("the routing table can't be stored: nothing changes", "error", err)
 		if newer := overtaking(err, table.Version()); newer != nil {
@@ -191,6 +196,7 @@ func (a *adaptive) fence(ctx context.Context, begun *partitioner.Table, changes 
 	failpoint.Pass(failpoint.FenceParking)
 	f := partitioner.NewFence(a.gateway, begun, sinceEpoch(began))
 	a.seal(ctx, f)
+	f.Unnamed(a.allUnnamed(begun))
 	step := f.Next(sinceEpoch(began) + time.Since(began))
 	if ctx.Err() != nil || step == partitioner.Wait {
 		return

@@ -29,6 +29,7 @@ type shownAdaptive struct {
 	On            bool   `json:"on"`
 	MaxPartitions int    `json:"max_partitions"` // of one key
 	Hold          string `json:"hold"`
+	Fence         string `json:"fence"` // how order is kept over changes: seal, drain, or none
 }
 
 type shownPartition struct {
@@ -91,6 +92,7 @@ func (s *stream) describeTable() (json.RawMessage, error) {
 // describe adds what only a table has that changes by itself.
 func (a *adaptive) describe(out *shownTable, t *partitioner.Table, cfg *config.Stream) {
 	out.Adaptive = shownAdaptive{On: a.mayPlan() && t.HashKind() != partitioner.Murmur2, MaxPartitions: len(t.Partitions()), Hold: time.Duration(cfg.Adaptive.Hold).String()}
+	out.Adaptive.Fence = a.stream.fence(cfg)
 	if most := cfg.Adaptive.MaxPartitions; most > 0 {
 		out.Adaptive.MaxPartitions = min(out.Adaptive.MaxPartitions, most)
 	}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/headgate-io/headgate/partitioner"
 )
@@ -13,6 +14,26 @@ func (a *adaptive) unnamed(partition int32) (all []partitioner.Predecessor) {
 		all = append(all, partitioner.Predecessor{From: int32(m.Partition), To: partition, Gateway: m.Gateway, Number: m.Number})
 	}
 	return all
+}
+
+// allUnnamed is that of all lanes.
+func (a *adaptive) allUnnamed(t *partitioner.Table) (all []partitioner.Predecessor) {
+	for p := range t.Partitions() {
+		all = append(all, a.unnamed(int32(p))...)
+	}
+	return all
+}
+
+// roomToFollow tells whether what a table begins leaves no more for frames to name than a table remembers. Lanes without events
+// name nothing: with very many partitions, most of them idle, that may add up.
+func (a *adaptive) roomToFollow(begun *partitioner.Table) bool {
+	n := partitioner.Needs(begun, a.allUnnamed(begun))
+	crowded := n > partitioner.MaxPredecessors
+	if crowded && !a.crowded {
+		a.note(begun, fmt.Sprintf("too_many_predecessors: %d of at most %d; partitions that get no events would have to follow too many others", n, partitioner.MaxPredecessors))
+	}
+	a.crowded = crowded
+	return !crowded
 }
 
 // overtakenError says that another table is stored than the one that was read or written last: somebody else changed it, or a

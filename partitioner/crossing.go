@@ -191,9 +191,12 @@ type Predecessor struct {
 	Number   uint64
 }
 
-// maxPredecessors bounds what a table remembers of them; the oldest go first. A lane needs them until it has sealed a
-// frame that names them, also after a restart.
-const maxPredecessors = 1024
+// MaxPredecessors is how many of them there may be that no frame names yet: a table that has them remembers all, since what is
+// forgotten lets a reader take things the other way round without a word. What would need more must not begin.
+const MaxPredecessors = 1024
+
+// mostPredecessors is what a stored table may have: a change that was under way at a crash may go beyond MaxPredecessors.
+const mostPredecessors = 1 << 16
 
 // Predecessors returns what is remembered, of each pair of partitions the last.
 func (t *Table) Predecessors() []Predecessor { return slices.Clone(t.after) }
@@ -205,11 +208,19 @@ func (t *Table) remembers(from, to int32, m Predecessor) bool {
 	})
 }
 
+// forget lets a table that is nobody else's yet remember only those that are told of.
+func (t *Table) forget(but []Predecessor) {
+	t.after = slices.DeleteFunc(slices.Clone(t.after), func(m Predecessor) bool {
+		return !slices.ContainsFunc(but, func(o Predecessor) bool {
+			return o.From == m.From && o.To == m.To && o.Gateway == m.Gateway && o.Number <= m.Number
+		})
+	})
+}
+
 // remember adds a predecessor to a table that is nobody else's yet.
 func (t *Table) remember(m Predecessor) {
 	t.after = slices.DeleteFunc(slices.Clone(t.after), func(o Predecessor) bool {
 		return o.From == m.From && o.To == m.To && o.Gateway == m.Gateway
 	})
 	t.after = append(t.after, m)
-	t.after = t.after[max(0, len(t.after)-maxPredecessors):]
 }

@@ -2,6 +2,7 @@ package partitioner
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -140,5 +141,45 @@ func TestBeginRefusesTwoAtOnce(t *testing.T) {
 	}
 	if _, err := newTable(t, Equal(8)).Begin(Plan{Changes: []Change{{Kind: GrowKey, Hi: hi, Lo: 1, Partitions: []int32{1, 2}}}}); err == nil {
 		t.Error("what cannot end began")
+	}
+}
+
+// A table remembers what no frame names yet, however much that is, and forgets what one does.
+func TestATableRemembersWhatNoFrameNames(t *testing.T) {
+	table := must(t)(NewTable(Secret{}, SlotsFor(8), Equal(8)))
+	const many = 2 * MaxPredecessors
+	var marks []Predecessor
+	for n := range many {
+		marks = append(marks, Predecessor{From: int32(n % 8), To: int32(n / 8 % 8), Gateway: fmt.Sprint("g", n), Number: uint64(n + 1)})
+	}
+	begin := func() *Fence {
+		for slot := int32(0); ; slot++ {
+			if at := table.Slot(slot); at.Partition == 0 {
+				return NewFence("g", must(t)(table.Begin(Plan{Changes: []Change{{Kind: MoveSlot, Slot: slot, To: 5}}})), 0)
+			}
+		}
+	}
+	f := begin()
+	f.before[0] = nil
+	full := must(t)(f.table.Finish(marks))
+	doc, err := json.Marshal(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if table, err = ParseTable(Secret{}, doc); err != nil || len(table.Predecessors()) != many {
+		t.Fatalf("%d remembered, %v", len(table.Predecessors()), err)
+	}
+	f = begin()
+	if n := Needs(f.table, marks[:100]); n <= 100 || n > 120 {
+		t.Errorf("needs %d", n)
+	}
+	f.Sealed(0, 77)
+	f.Unnamed(marks[many-2:])
+	end := must(t)(f.End(Finish))
+	if got, want := end.Predecessors(), append(slices.Clone(marks[many-2:]), Predecessor{0, 5, "g", 77}); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if len(table.Predecessors()) != many || len(f.table.Predecessors()) != many {
+		t.Error("the table before has changed")
 	}
 }

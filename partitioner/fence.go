@@ -18,6 +18,8 @@ type Fence struct {
 	until   time.Duration
 	marks   map[int32]uint64
 	before  map[int32][]Predecessor // by a partition that is left
+	unnamed []Predecessor
+	asked   bool // unnamed is known
 	failed  bool
 }
 
@@ -48,6 +50,23 @@ func (f *Fence) Sealed(partition int32, number uint64) { f.marks[partition] = nu
 // Inherits notes what comes before the events of a partition that is left and no frame of it says yet: the new owners have to
 // say it, since nothing of that partition may ever come that does. It is asked for before the lane is sealed.
 func (f *Fence) Inherits(partition int32, from []Predecessor) { f.before[partition] = from }
+
+// Unnamed notes what lanes were told to follow and no frame of theirs that is stored says yet; the table need not remember the rest.
+func (f *Fence) Unnamed(all []Predecessor) { f.unnamed, f.asked = all, true }
+
+// Needs is how many predecessors there may be in the end that no frame names, when lanes have these now.
+func Needs(t *Table, unnamed []Predecessor) (n int) {
+	n = len(unnamed)
+	for _, c := range t.Crossings() {
+		n++
+		for _, m := range unnamed {
+			if m.To == c.From {
+				n++
+			}
+		}
+	}
+	return n
+}
 
 // Failed notes that a lane will not be sealed.
 func (f *Fence) Failed() { f.failed = true }
@@ -106,7 +125,11 @@ func addMark(all []Predecessor, m Predecessor) []Predecessor {
 // End returns the table that a step which is not Wait leads to.
 func (f *Fence) End(step Step) (*Table, error) {
 	if step == Finish {
-		return f.table.Finish(f.Marks())
+		t := *f.table
+		if f.asked {
+			t.forget(f.unnamed)
+		}
+		return t.Finish(f.Marks())
 	}
 	return f.table.Abandon()
 }

@@ -43,7 +43,7 @@ func storeMarks(all []Predecessor) (out []storedMark) {
 
 // parseCrossing reads what is under way, and refuses what could not be finished.
 func (t *Table) parseCrossing(s *stored) error {
-	if len(s.Pending) > maxChildren || len(s.After) > maxPredecessors {
+	if len(s.Pending) > maxChildren || len(s.After) > mostPredecessors {
 		return errors.New("more is under way than there can be")
 	}
 	for _, c := range s.Pending {
