@@ -21,6 +21,7 @@ import (
 type visit struct {
 	of      *sessions
 	conn    carrier
+	others  int            // sessions of the connection that are not of this visit
 	alone   bool           // it has one session, whose stream the client has no number of
 	streams sync.WaitGroup // sessions
 
@@ -85,12 +86,18 @@ func (v *visit) place(a *attachment) uint64 {
 
 // serve runs a session on a stream.
 func (v *visit) serve(str *quic.Stream) {
-	v.move(1)
+	room := v.of.enter(v.move(1) + v.others)
+	defer v.of.leave()
 	defer v.move(-1)
+	if !room {
+		v.turnAway(str)
+		return
+	}
 	v.of.serve(v, str)
 }
 
-func (v *visit) move(n int) {
+// move counts sessions, and returns how many there are.
+func (v *visit) move(n int) int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.here += n; v.here == 0 {
@@ -98,6 +105,7 @@ func (v *visit) move(n int) {
 	} else {
 		v.idle.Stop()
 	}
+	return v.here
 }
 
 // know takes events for a session from datagrams; forget does not any more.

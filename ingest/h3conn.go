@@ -16,6 +16,7 @@ type h3Conn struct {
 	active atomic.Int64 // requests whose header was read and whose answer is not written
 
 	datagrams context.CancelFunc // they are not refused any more
+	tunnels   atomic.Int64       // sessions over WebTransport
 }
 
 type h3ConnKey struct{}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -40,6 +41,9 @@ type sessions struct {
 	age  time.Duration   // of a connection, then its sessions go on on another one; 0: no limit
 
 	datagrams *prometheus.CounterVec
+
+	here  atomic.Int64 // sessions on streams
+	crowd int64        // of those, how many there are before a connection may only have one
 
 	accepting context.Context // ends when no further streams are taken
 	stop      context.CancelFunc
@@ -84,7 +88,7 @@ const (
 )
 
 func newSessions(ctx context.Context, c *core, wait time.Duration) *sessions {
-	s := &sessions{core: c, ctx: ctx, wait: wait, all: map[sessionKey]*producer{}, old: list.New(), open: map[*attachment]struct{}{}}
+	s := &sessions{core: c, ctx: ctx, wait: wait, all: map[sessionKey]*producer{}, old: list.New(), open: map[*attachment]struct{}{}, crowd: mostCrowd}
 	s.datagrams = newDatagramCounters()
 	s.accepting, s.stop = context.WithCancel(ctx)
 	return s

@@ -60,7 +60,8 @@ func (h *h3) webtransport(w http.ResponseWriter, from *http.Request, c *h3Conn) 
 	go t.hear()
 	v := newVisit(h.raw, t, t.end)
 	defer v.over()
-	v.alone = true
+	v.alone, v.others = true, int(c.tunnels.Add(1))-1
+	defer c.tunnels.Add(-1)
 	listening := make(chan struct{})
 	go func() { defer close(listening); v.listen() }()
 	if _, err := t.str.Write(quicvarint.Append(quicvarint.Append(nil, webtransportStream), uint64(t.StreamID()))); err == nil {
