@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 
 	"github.com/headgate-io/headgate/internal/wholefile"
 )
@@ -91,7 +92,7 @@ func (d folder) Open(name string, create bool) (File, error) {
 		if err != nil {
 			return nil, err
 		}
-		return file{f}, nil
+		return &file{File: f}, nil
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrNotExist) { // it is the first file, or the folder was removed while it is in use
@@ -105,14 +106,35 @@ func (d folder) Open(name string, create bool) (File, error) {
 	if err := wholefile.SyncFolder(filepath.Dir(path)); err != nil {
 		return nil, errors.Join(err, f.Close(), os.Remove(path))
 	}
-	return file{f}, nil
+	return &file{File: f, grows: true}, nil
 }
 
 // file is a file of the operating system that is still to be found when Sync returns.
-type file struct{ *os.File }
+type file struct {
+	*os.File
+	grows bool         // it was made here
+	room  atomic.Int64 // up to where space was asked for
+}
+
+// A log that grows has space asked for ahead, about as much as it holds: a sync then has no blocks to look for. On ext4 it takes a
+// quarter less time, and processor time, by that. The size of the file stays what was written.
+const (
+	smallLog  = 64 << 10 // of a smaller one nothing is asked for
+	mostAhead = 1 << 20
+)
+
+// WriteAt implements File.
+func (f *file) WriteAt(p []byte, off int64) (int, error) {
+	if end := off + int64(len(p)); f.grows && end > smallLog {
+		if room := f.room.Load(); end > room && f.room.CompareAndSwap(room, end+min(end, mostAhead)) {
+			f.ask(end, min(end, mostAhead))
+		}
+	}
+	return f.File.WriteAt(p, off)
+}
 
 // Sync fails also when the file was removed or replaced: it takes whatever is written, for nobody to find.
-func (f file) Sync() error {
+func (f *file) Sync() error {
 	if err := f.File.Sync(); err != nil {
 		return err
 	}

@@ -1,0 +1,64 @@
+package logfolder
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+)
+
+// A log that grows has space set aside behind its end; its size and content are what was written.
+func TestALogHasSpaceAhead(t *testing.T) {
+	dir := t.TempDir()
+	files, err := Make(filepath.Join(dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := files.Open("a", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	const step, steps = 4 << 10, 100
+	allocated := func() int64 {
+		var st syscall.Stat_t
+		if err := syscall.Stat(filepath.Join(dir, "log", "a"), &st); err != nil {
+			t.Fatal(err)
+		}
+		return int64(st.Blocks) * 512
+	}
+	var most int64 // that was allocated behind the end
+	for i := range int64(steps) {
+		p := make([]byte, step)
+		for j := range p {
+			p[j] = byte(i)
+		}
+		if _, err := f.WriteAt(p, i*step); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		ahead := allocated() - (i+1)*step
+		most = max(most, ahead)
+		if (i+1)*step <= smallLog && ahead >= smallLog {
+			t.Fatalf("a file of %d bytes takes %d more", (i+1)*step, ahead)
+		}
+	}
+	if runtime.GOOS == "linux" && most < smallLog {
+		t.Skipf("SKIPPED: the file system sets nothing aside (%d bytes)", most)
+	}
+	if most > mostAhead+smallLog {
+		t.Errorf("%d bytes were set aside", most)
+	}
+	all, err := os.ReadFile(filepath.Join(dir, "log", "a"))
+	if err != nil || len(all) != step*steps {
+		t.Fatalf("%d bytes, %v; want what was written, %d", len(all), err, step*steps)
+	}
+	for i, c := range all {
+		if c != byte(i/step) {
+			t.Fatalf("byte %d is %d", i, c)
+		}
+	}
+}
