@@ -48,7 +48,7 @@ func (f *Forwarder) Forward(ctx context.Context, b *event.Batch, r *Receipt, whi
 		}
 	}
 	if f.round != nil && b.Ack > event.Accepted {
-		f.round.begin(now)
+		f.round.request(now)
 	}
 	if len(stale) > 0 {
 		r.expect(-len(stale))

@@ -10,25 +10,32 @@ import (
 
 // round has the lanes of a stream sealed together, so that one sync of the spool serves them all: what a disk can do is so
 // many syncs a second, whatever is in them. The frames that somebody waits for are sealed as soon as none of them is being
-// written, so that the sync is what gathers the next ones; the first ones after a silence at once. No round begins sooner
-// than every after the one before, which bounds what a fast disk would make of a busy gateway: a frame for each event.
+// written, so that the sync is what gathers the next ones; the first ones after a silence at once. While many requests come, no
+// round begins sooner than half a linger after the one before, which bounds what a fast disk would make of a busy gateway: a
+// frame for each event.
 type round struct {
-	spool Spool
-	every time.Duration
-	timer *time.Timer // begins a round that came too early
+	spool  Spool
+	linger time.Duration
+	timer  *time.Timer // begins a round that came too early
 
 	coming atomic.Int32 // frames of the round that the spool does not have yet
 	order  sync.Mutex   // has them handed over in the order in which they are counted
 
-	mu      sync.Mutex // taken while a lane's is held, never the other way round
-	began   time.Time  // the last one
-	waiting []*lane    // those with an open frame that somebody waits for
-	writing int        // frames that somebody waits for and that are neither in the spool nor confirmed
-	armed   bool       // the timer runs
+	mu      sync.Mutex      // taken while a lane's is held, never the other way round
+	began   time.Time       // the last one
+	came    [many]time.Time // when the last requests did, in turn
+	turn    int             // the place of the one that came longest ago
+	waiting []*lane         // those with an open frame that somebody waits for
+	writing int             // frames that somebody waits for and that are neither in the spool nor confirmed
+	armed   bool            // the timer runs
 }
 
+// many is how many requests within a linger have rounds wait for company. Fewer are served by a sync each, at no cost that
+// matters; and on a machine that has little to do a timer is half a millisecond late.
+const many = 8
+
 func newRound(to Spool, linger time.Duration) *round {
-	r := &round{spool: to, every: linger / 2}
+	r := &round{spool: to, linger: linger}
 	r.timer = time.AfterFunc(time.Hour, func() {
 		r.mu.Lock()
 		r.armed = false
@@ -46,6 +53,15 @@ func (r *round) join(l *lane) {
 	r.waiting = append(r.waiting, l)
 }
 
+// request begins a round if it is time, for a request that has come.
+func (r *round) request(now time.Time) {
+	r.mu.Lock()
+	r.came[r.turn] = now
+	r.turn = (r.turn + 1) % many
+	r.mu.Unlock()
+	r.begin(now)
+}
+
 // begin seals what waits, if it is time.
 func (r *round) begin(now time.Time) {
 	for _, l := range r.due(now) {
@@ -60,7 +76,7 @@ func (r *round) due(now time.Time) (lanes []*lane) {
 	if r.writing > 0 || len(r.waiting) == 0 {
 		return nil
 	}
-	if early := r.every - now.Sub(r.began); early > 0 {
+	if early := r.linger/2 - now.Sub(r.began); early > 0 && now.Sub(r.came[r.turn]) < r.linger {
 		if !r.armed {
 			r.armed = true
 			r.timer.Reset(early)
