@@ -33,7 +33,8 @@ func (s *Sketch) Report(share float64) Report {
 			case count < least:
 				r.Floor = max(r.Floor, count)
 			default:
-				r.Keys = append(r.Keys, Heavy{Hi: b.hi[i], Lo: b.lo[i], Fast: b.fast[i], Lower: max(0, count-b.err[i]), Upper: count})
+				c := &b.of[i]
+				r.Keys = append(r.Keys, Heavy{Hi: c.hi, Lo: c.lo, Fast: c.fast, Lower: max(0, count-c.err), Upper: count})
 			}
 		}
 	}

@@ -37,7 +37,7 @@ type shard struct {
 const maxShards = 8
 
 // CountersFor is how many keys a sketch follows for a stream of n partitions: the error of a key is about a twelfth of
-// what makes it too big, and the memory, 48 bytes a key, small.
+// what makes it too big, and the memory, 49 bytes a key, small.
 func CountersFor(n int) int {
 	return min(DefaultCounters, 1<<bits.Len(uint(64*n-1)))
 }

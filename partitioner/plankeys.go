@@ -33,6 +33,7 @@ func (n *planning) planKeys() {
 		}
 		next, room = next+int32(born), room-born
 	}
+	n.room = room
 	for i := range n.table.splits.all {
 		n.merge(&n.table.splits.all[i])
 	}
@@ -88,6 +89,10 @@ func (n *planning) split(k Heavy, st *keyState, next int32, room int) int {
 		"fast %.2f T, slow %.2f T, T %.0f/s, partition %d at %.2f C", k.Fast/n.threshold, k.Lower/n.threshold, n.threshold, at, n.partition[at]/n.capacity)})
 	moved := min(rate, n.loads.slot(slot))
 	n.partition[at] -= moved
+	n.solid[at] -= moved
+	if terms.Spread {
+		n.fluids = append(n.fluids, fluid{hi: k.Hi, lo: k.Lo, on: slices.Clone(on), load: slices.Repeat([]float64{rate / float64(len(on))}, len(on))})
+	}
 	children := make([]int32, len(on))
 	for i, p := range on {
 		children[i] = next + int32(i)
@@ -102,6 +107,7 @@ func (n *planning) bring(p int32, load float64) {
 	n.partition[p] += load
 	if n.s.Ordering != Unordered {
 		n.fixed[p] += load
+		n.solid[p] += load
 	}
 }
 
@@ -133,6 +139,9 @@ func (n *planning) grow(s *split, k Heavy, next int32, room int) int {
 	for i, p := range more {
 		n.bring(p, rate/float64(d+len(more)))
 		children = append(children, next+int32(i))
+	}
+	if s.Spread {
+		n.widen(s, more, rate)
 	}
 	n.loads.carry(slot, 0, children...)
 	for _, id := range children {
@@ -166,6 +175,10 @@ func (n *planning) merge(s *split) {
 		rate += n.loads.child(c.id)
 	}
 	n.loads.carry(int32(slot), -rate)
+	if s.Spread {
+		n.fluids = slices.DeleteFunc(n.fluids, func(f fluid) bool { return f.hi == s.hi && f.lo == s.lo })
+		n.solid[n.table.slots[slot].owner] += rate
+	}
 	delete(n.keys, id)
 }
 
@@ -205,16 +218,17 @@ func (n *planning) candidates(s *split, rate float64, most int) []int32 {
 	if n.s.MaxFanout > 0 {
 		limit = min(limit, n.s.MaxFanout)
 	}
-	want := min(max(2, int(math.Ceil(rate/n.threshold))), limit)
 	if n.s.Ordering == Unordered {
+		part := n.part()
 		limit = min(limit, len(has)+most)
-		want = min(want, limit)
-		if s != nil && want < limit && 2*want < 3*len(has) || want <= len(has) {
+		want := min(max(2, int(math.Ceil(rate/part))), limit)
+		if s != nil && (want < limit && 2*want < 3*len(has) || rate < growSlow*part*float64(len(has))) || want <= len(has) {
 			return nil // half as many again, or all, is worth a change
 		}
-		n.byFill(free, n.partition)
+		slices.SortFunc(free, n.byRoom)
 		return free[:want-len(has)]
 	}
+	want := min(max(2, int(math.Ceil(rate/n.threshold))), limit)
 	on := n.emptiest(s, free, rate, want)
 	now, had := 0, max(1, len(has)) // a key that is whole has one place
 	for d := had; d-len(has) <= min(len(on), most); d *= 2 {

@@ -157,6 +157,9 @@ func (m *model) checkPlan(t *rapid.T) {
 	if m.planner.s.Max > 0 { // to fill and to empty partitions
 		most = max(most, resizeStep*float64(len(m.table.slots)))
 	}
+	if r := m.planner.round; r.first && m.now-r.since < firstRound {
+		most *= firstCredit
+	}
 	if float64(moves) > most {
 		t.Fatalf("%d moves at once", moves)
 	}

@@ -11,8 +11,22 @@ import (
 type round struct {
 	on      bool
 	began   float64 // imbalance when it began
-	moved   int     // slots since
+	first   bool    // it is of a table that has just been made
+	since   time.Duration
+	moved   int // slots since
 	strikes int
+}
+
+// band is between which loads of the fullest partition, in relation to its limit, a round of moves goes on, and what a
+// partition may have after it got a slot.
+type band struct{ start, end, fit float64 }
+
+// band: where nothing has an order, a move makes nobody wait.
+func (n *planning) band() band {
+	if n.s.Ordering == Unordered {
+		return band{looseStart, looseEnd, looseFit}
+	}
+	return band{roundStart, roundEnd, roundFit}
 }
 
 // moves is one step of a round.
@@ -70,7 +84,7 @@ func (m *moves) spend(load, cost float64) bool {
 	for _, p := range m.partition {
 		total += p
 	}
-	share, slots := cost*load/max(total, 1), cost/float64(len(m.table.slots))
+	share, slots := cost*load/max(total, 1)/m.credit(), cost/float64(len(m.table.slots))/m.credit()
 	if m.spentSlots+slots > budgetSlots+1e-12 || m.spentLoad+share > budgetLoad && m.spentLoad > 0 {
 		return false
 	}
@@ -78,6 +92,15 @@ func (m *moves) spend(load, cost float64) bool {
 	own := m.ledger()
 	own.Load, own.Slots, own.At = m.spentLoad, m.spentSlots, m.now
 	return true
+}
+
+// credit is how many times the budget may be spent: more in the first round of a table that was made before anything was known of
+// its keys, and in which nobody has got used to a place yet.
+func (m *moves) credit() float64 {
+	if r := &m.round; r.on && r.first && m.now-r.since < firstRound {
+		return firstCredit
+	}
+	return 1
 }
 
 // floors computes how even the load can become by moves: a partition keeps at least the heaviest that it has.
@@ -125,13 +148,14 @@ func (m *moves) limit(p int32, tolerance float64) float64 {
 func (m *moves) wanted() bool {
 	worst, over := 0.0, false
 	for _, p := range m.table.active {
-		worst = max(worst, m.partition[p]/max(1, m.limit(p, 1)))
-		over = over || m.partition[p] > busy*m.capacity && // else it hurts nobody
-			m.partition[p] > m.limit(p, roundStart) && m.partition[p]-m.limit(p, 1) > sigmas*m.loads.sigma(m.partition[p])
+		l := m.stays(p)
+		worst = max(worst, l/max(1, m.limit(p, 1)))
+		over = over || l > busy*m.capacity && // else it hurts nobody
+			l > m.limit(p, m.band().start) && l-m.limit(p, 1) > sigmas*m.loads.sigma(l)
 	}
 	r := &m.round
 	if r.on {
-		r.on = worst > roundEnd
+		r.on = worst > m.band().end
 		return r.on
 	}
 	if !over {
@@ -148,6 +172,7 @@ func (m *moves) wanted() bool {
 		return false
 	}
 	r.on, r.began, r.moved = true, worst, 0
+	r.first, r.since = m.table.ledger.At == 0 && m.Planner.ticks <= firstTicks, m.now
 	return true
 }
 
@@ -159,10 +184,10 @@ func (m *moves) balance() {
 		if from == noPartition || to == noPartition || from == to {
 			break
 		}
-		over := m.partition[from] - m.limit(from, 1)
-		id := m.pick(from, to, min(over, m.limit(to, roundEnd)-m.partition[to]))
+		over := m.stays(from) - m.limit(from, 1)
+		id := m.pick(from, to, min(over, m.limit(to, m.band().end)-m.solid[to]))
 		if id == noPartition { // slots are a sixty-fourth of a partition or so: they need not fit exactly
-			id = m.pick(from, to, min(over, m.limit(to, roundFit)-m.partition[to]))
+			id = m.pick(from, to, min(over, m.limit(to, m.band().fit)-m.solid[to]))
 		}
 		if id == noPartition {
 			stuck[from] = true
@@ -179,12 +204,23 @@ func (m *moves) balance() {
 	}
 }
 
-// fullest is the partition that is most over its limit.
+// stays is the load of a partition that moves have to look after. What spread keys bring flows elsewhere, or their reach is made
+// wider, as long as that is possible.
+func (m *moves) stays(p int32) float64 {
+	if m.room > 0 && m.s.MaxFanout == 0 {
+		return m.solid[p]
+	}
+	return m.partition[p]
+}
+
+// fullest is, of the partitions that are over their limit, the one with most for its weight.
 func (m *moves) fullest(but map[int32]bool) int32 {
 	worst, at := 0.0, noPartition
 	for _, p := range m.table.active {
-		if over := m.partition[p] - m.limit(p, roundEnd) - m.loads.sigma(m.partition[p]); over > worst && !but[p] && !m.backlog(p, Heavy{}) {
-			worst, at = over, p
+		l := m.stays(p)
+		over, full := l > m.limit(p, m.band().end)+m.loads.sigma(l), l/m.table.partitions[p].Weight
+		if over && full > worst && !but[p] && !m.backlog(p, Heavy{}) {
+			worst, at = full, p
 		}
 	}
 	return at
@@ -194,7 +230,7 @@ func (m *moves) fullest(but map[int32]bool) int32 {
 func (m *moves) emptiestTo() int32 {
 	at := noPartition
 	for _, p := range m.table.active {
-		if !m.guards.closed(p, m.now) && (at == noPartition || m.relative(p) < m.relative(at)) {
+		if !m.guards.closed(p, m.now) && (at == noPartition || m.byRoom(p, at) < 0) {
 			at = p
 		}
 	}
@@ -254,6 +290,7 @@ func (m *moves) move(id, from, to int32, reason string) bool {
 		return false
 	}
 	m.shift(Change{Kind: MoveSlot, Slot: id, Partition: from, To: to, Reason: reason})
+	m.settle()
 	return true
 }
 
@@ -269,8 +306,10 @@ func (m *moves) shift(c Change) {
 	load := m.loadOf(c.Slot)
 	m.change(c)
 	m.pending[c.Slot], m.goes[c.Slot] = true, c.To+1
-	m.partition[c.Partition] -= load
-	m.partition[c.To] += load
+	for _, all := range [][]float64{m.partition, m.solid} {
+		all[c.Partition] -= load
+		all[c.To] += load
+	}
 	m.Planner.rest[c.Slot] = m.now + restOfSlot
 }
 

@@ -68,6 +68,9 @@ const (
 	roundStart   = 1.05
 	roundEnd     = 1.01
 	roundFit     = 1.025 // what a partition may have after it got a slot
+	looseStart   = 1.01  // the same where nothing has an order
+	looseEnd     = 1.003
+	looseFit     = 1.006
 	sigmas       = 3.0
 	hold         = 30 * time.Second
 	longestHold  = 30 * time.Minute
@@ -75,6 +78,7 @@ const (
 	restOfSlot   = 60 * time.Second
 	ticksPerMove = 10 // ticks of the fast path between two of the slow path
 	loadHalfLife = 10 * time.Second
+	longHalfLife = 30 * time.Second // the same where nothing has an order
 )
 
 // Planner decides how a table should change. It has no clock and does no I/O: the same calls give the same plans. It
@@ -86,6 +90,7 @@ type Planner struct {
 	keys   map[[2]uint64]*keyState
 	rest   map[int32]time.Duration // slot -> when it may move again
 	ticks  int
+	quiet  int // ticks since keys changed
 	round  round
 	size   elastic
 	guards guards
@@ -103,7 +108,7 @@ func NewPlanner(s Settings) *Planner {
 	if s.Hold == 0 {
 		s.Hold = hold
 	}
-	return &Planner{s: s, loads: loads{memory: min(loadHalfLife, max(time.Second, s.Hold/3))}, keys: map[[2]uint64]*keyState{}, rest: map[int32]time.Duration{}, guards: newGuards()}
+	return &Planner{s: s, loads: loads{memory: s.memory()}, keys: map[[2]uint64]*keyState{}, rest: map[int32]time.Duration{}, guards: newGuards()}
 }
 
 // planning is one call of Next.
@@ -115,10 +120,15 @@ type planning struct {
 	out   Plan
 	// of the smoothed loads, moves that are under way counted as done:
 	partition []float64 // weight a second
-	fixed     []float64 // of it, what the children of keys split by source bring: it stays whatever slots move
-	level     float64   // load for a weight of 1 when all is even
-	capacity  float64   // C
-	threshold float64   // T
+	solid     []float64 // of it, what stays where the table puts it: the rest is of keys that are spread
+	fixed     []float64 // of that, what the children of keys split by source bring: it stays whatever slots move
+	fluids    []fluid   // the keys that are spread
+	known     map[[2]uint64]Heavy
+	room      int     // for more children
+	heavy     float64 // share of everything that keys over T have
+	level     float64 // load for a weight of 1 when all is even
+	capacity  float64 // C
+	threshold float64 // T
 }
 
 // Next returns what should change in table after a tick with load; now is the time since the epoch of Unix. What it
@@ -129,10 +139,17 @@ func (p *Planner) Next(table *Table, load Load, now time.Duration) Plan {
 	}
 	p.loads.add(table, &load)
 	n := &planning{Planner: p, table: table, load: load, now: now.Truncate(time.Millisecond)}
+	n.know()
 	n.measure()
 	n.watch()
 	n.planKeys()
 	p.ticks++
+	if p.quiet++; len(n.out.Changes) > 0 {
+		p.quiet = 0
+	}
+	if p.ticks%ticksPerMove == 0 || p.quiet >= ticksSlow && n.imbalance() > unbalanced {
+		n.reach()
+	}
 	if p.ticks%ticksPerMove == 0 {
 		n.planSize()
 		n.planWeights()
@@ -146,6 +163,16 @@ func (p *Planner) Next(table *Table, load Load, now time.Duration) Plan {
 // resized reports whether other partitions take part, or otherwise, from now on: moves wait until that is in force.
 func (n *planning) resized() bool {
 	return slices.ContainsFunc(n.out.Changes, func(c Change) bool { return c.Kind >= AddPartition })
+}
+
+// know indexes what is known of the keys that are split.
+func (n *planning) know() {
+	n.known = make(map[[2]uint64]Heavy, len(n.table.splits.all))
+	for _, k := range n.load.Heavy.Keys {
+		if n.table.splits.find(k.Hi, k.Lo) != nil {
+			n.known[[2]uint64{k.Hi, k.Lo}] = k
+		}
+	}
 }
 
 // measure computes the loads under the table as it will be when all moves have ended.
@@ -165,6 +192,7 @@ func (n *planning) measure() {
 			}
 		}
 	}
+	n.collect()
 	total, weight := 0.0, 0.0
 	for _, l := range n.partition {
 		total += l
@@ -175,6 +203,11 @@ func (n *planning) measure() {
 	n.level = total / weight
 	n.capacity = max(total/float64(len(t.active)), n.s.Target, leastC)
 	n.threshold = tau * n.capacity
+	for _, k := range n.load.Heavy.Keys {
+		if max(k.Fast, k.Lower) > n.threshold {
+			n.heavy += k.Lower / n.load.Heavy.Total
+		}
+	}
 }
 
 // relative is the load of partition p in relation to its fair share.
@@ -201,6 +234,15 @@ func (n *planning) note(format string, args ...any) {
 
 // ordered reports whether a move has to wait for what is under way.
 func (n *planning) ordered() bool { return n.s.Ordering != Unordered }
+
+// memory is the half-life of the loads of slots. Spread keys even out at once what a partition gets more, so that there is time
+// to look closely: what is not seen better than by noise cannot be evened out better.
+func (s *Settings) memory() time.Duration {
+	if s.Ordering == Unordered {
+		return min(longHalfLife, max(time.Second, s.Hold))
+	}
+	return min(loadHalfLife, max(time.Second, s.Hold/3))
+}
 
 // loads are smoothed loads of slots and children: sums that fade, and the sum of the weights of the ticks in them, so
 // that an average is right from the first tick on.

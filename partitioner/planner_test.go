@@ -211,6 +211,29 @@ func TestWarmKeysOnOnePartitionMoveApart(t *testing.T) {
 	}
 }
 
+// A table that was made before its keys were known is put right at once, with four times the budget and no more; a planner that
+// comes later, or a load that does, has the usual one.
+func TestColdStartMayMoveMore(t *testing.T) {
+	moves := func(warm time.Duration) int {
+		w := newWorld(t, Settings{Ordering: BySource, Target: target}, 16)
+		w.rest = 0.7 * target * 16
+		w.run(warm)
+		for n := 0; len(w.keys) < 60; n++ {
+			name := fmt.Sprint("warm ", n)
+			if hi, lo := w.hash(name); w.table.Lookup(hi, lo, 0).Partition < 4 {
+				w.keys[name] = 0.4 * bigT
+			}
+		}
+		w.run(1500 * time.Millisecond)
+		return w.counts[MoveSlot]
+	}
+	usual := budgetLoad * (0.7*16 + 60*0.4*tau) / (0.4 * tau) // so many of the warm keys are the budget
+	used, made := float64(moves(3*time.Second)), float64(moves(0))
+	if used > usual+1 || made <= usual+1 || made > firstCredit*usual+1 {
+		t.Errorf("of a table in use %v slots moved, of a new one %v: the budget is %.1f", used, made, usual)
+	}
+}
+
 func TestBudgetOfMovesHoldsInAnyTenSeconds(t *testing.T) {
 	w := warm(t, Unordered, 16)
 	for n := 0; len(w.keys) < 60; n++ {

@@ -2,6 +2,7 @@ package partitioner
 
 import (
 	"math"
+	"math/bits"
 	"time"
 )
 
@@ -23,14 +24,20 @@ type Sketch struct {
 // ways is how many counters a set has: with 16 the heaviest keys of a set leave enough to the others.
 const ways = 16
 
-// set is the counters of the keys whose hashes end in the same bits. A free one counts 0.
+// set is the counters of the keys whose hashes end in the same bits. What a key that it does not follow needs is close
+// together: tags and counts are three lines of memory, and the counter that changes hands is one or two more.
 type set struct {
-	lo     [ways]uint64
-	count  [ways]float64 // upper bound of the weight, decayed with the long memory's half-life
-	hi     [ways]uint64
-	err    [ways]float64 // how much of count may belong to other keys
-	atTick [ways]float64 // count at the last tick
-	fast   [ways]float64 // weight until the last tick, decayed with fastHalfLife; a lower bound
+	tags  [ways / 8]uint64 // a byte of each key's hash, to know most of the others by
+	count [ways]float64    // upper bound of the weight, decayed with the long memory's half-life; a free one counts 0
+	of    [ways]counter
+}
+
+// counter is what a set knows of a key besides its count.
+type counter struct {
+	hi, lo uint64
+	err    float64 // how much of count may belong to other keys
+	atTick float64 // count at the last tick
+	fast   float64 // weight until the last tick, decayed with fastHalfLife; a lower bound
 }
 
 // The two memories of a sketch: the short one notices a sudden key, the long one is exact enough to compare with.
@@ -53,19 +60,31 @@ func NewSketch(counters int) *Sketch {
 	}
 	s := &Sketch{sets: make([]set, max(1, counters/ways)), memory: slowHalfLife}
 	for i := counters; i < ways; i++ { // which nobody ever gets
-		s.sets[0].lo[i], s.sets[0].hi[i], s.sets[0].count[i] = math.MaxUint64, math.MaxUint64, math.Inf(1)
+		s.sets[0].of[i], s.sets[0].count[i] = counter{hi: math.MaxUint64, lo: math.MaxUint64}, math.Inf(1)
 	}
 	return s
 }
+
+// Bytes of a word, for the search among eight tags at once.
+const (
+	lowBits  = 0x0101010101010101
+	highBits = 0x8080808080808080
+)
 
 // Add counts weight for a key (its Hash).
 func (s *Sketch) Add(hi, lo uint64, weight float64) {
 	s.total += weight
 	b := &s.sets[lo&uint64(len(s.sets)-1)]
-	for i := range b.lo {
-		if b.lo[i] == lo && b.hi[i] == hi {
-			b.count[i] += weight
-			return
+	tag := hi & 0xff * lowBits
+	for n, tags := range b.tags {
+		differ := tags ^ tag
+		// The high bit of each byte that is 0, and perhaps of some behind it (Mycroft): those are looked at in vain.
+		for equal := (differ - lowBits) &^ differ & highBits; equal != 0; equal &= equal - 1 {
+			i := (8*n + bits.TrailingZeros64(equal)/8) % ways
+			if c := &b.of[i]; c.lo == lo && c.hi == hi {
+				b.count[i] += weight
+				return
+			}
 		}
 	}
 	b.replace(hi, lo, weight)
@@ -73,14 +92,23 @@ func (s *Sketch) Add(hi, lo uint64, weight float64) {
 
 // replace gives the counter of the lightest key of the set to another one.
 func (b *set) replace(hi, lo uint64, weight float64) {
-	at, least := 0, b.count[0]
-	for i := 1; i < ways; i++ {
-		if b.count[i] < least {
-			at, least = i, b.count[i]
-		}
+	at := b.lightest()
+	least, shift := b.count[at], at%8*8
+	b.tags[at/8] = b.tags[at/8]&^(0xff<<shift) | hi&0xff<<shift
+	b.count[at] = least + weight
+	b.of[at] = counter{hi: hi, lo: lo, err: least, atTick: least}
+}
+
+// lightest is the place of the least count, of counts that are alike to 48 bits the first. Counts are not negative, so their
+// bits have their order; with its place in the last bits a count is compared without a branch.
+func (b *set) lightest() int {
+	const place = ways - 1
+	at := func(i int) uint64 { return math.Float64bits(b.count[i])&^place | uint64(i) }
+	w, x, y, z := at(0), at(1), at(2), at(3)
+	for i := 4; i < ways; i += 4 {
+		w, x, y, z = min(w, at(i)), min(x, at(i+1)), min(y, at(i+2)), min(z, at(i+3))
 	}
-	b.lo[at], b.hi[at] = lo, hi
-	b.count[at], b.err[at], b.atTick[at], b.fast[at] = least+weight, least, least, 0
+	return int(min(w, x, y, z) & place)
 }
 
 // Floor is the most that a key can have which the sketch does not follow.
@@ -104,10 +132,11 @@ func (s *Sketch) Tick(elapsed time.Duration) {
 			if b.count[i] == 0 || math.IsInf(b.count[i], 1) {
 				continue
 			}
-			b.fast[i] = b.fast[i]*fast + (b.count[i] - b.atTick[i])
+			c := &b.of[i]
+			c.fast = c.fast*fast + (b.count[i] - c.atTick)
 			b.count[i] *= slow
-			b.err[i] *= slow
-			b.atTick[i] = b.count[i]
+			c.err *= slow
+			c.atTick = b.count[i]
 		}
 	}
 	s.total *= slow
@@ -118,10 +147,11 @@ func (s *Sketch) Tick(elapsed time.Duration) {
 // Reset forgets everything.
 func (s *Sketch) Reset() {
 	for n := range s.sets {
-		for i, c := range s.sets[n].count {
-			if !math.IsInf(c, 1) {
-				b := &s.sets[n]
-				b.lo[i], b.hi[i], b.count[i], b.err[i], b.atTick[i], b.fast[i] = 0, 0, 0, 0, 0, 0
+		b := &s.sets[n]
+		b.tags = [ways / 8]uint64{}
+		for i, count := range b.count {
+			if !math.IsInf(count, 1) {
+				b.count[i], b.of[i] = 0, counter{}
 			}
 		}
 	}
@@ -132,4 +162,4 @@ func (s *Sketch) Reset() {
 func (s *Sketch) Total() float64 { return s.total }
 
 // Bytes is the memory that the sketch holds.
-func (s *Sketch) Bytes() int { return len(s.sets) * ways * 6 * 8 }
+func (s *Sketch) Bytes() int { return len(s.sets) * (ways + ways*6*8) }

@@ -112,14 +112,15 @@ func (t *Table) least(s *split, turn uint64, load []float64) Place {
 	return best.place(int32(s.hi>>t.shift), best.id)
 }
 
-// Forget limits what counts in the load that LookupLeast looks at: none is more than most over the mean. A partition
-// that was flooded once would get nothing else until all the others had got as much.
+// Forget limits what counts in the load that LookupLeast looks at: none is more than most over the mean, nor more than a quarter
+// of that below it. A partition that was flooded once would get nothing else until all the others had got as much; and one
+// that has just become a child's would get everything until it had.
 func Forget(load []float64, most float64) {
 	mean := 0.0
 	for _, l := range load {
 		mean += l / float64(len(load))
 	}
 	for i := range load {
-		load[i] = min(load[i], mean+most)
+		load[i] = max(mean-most/4, min(load[i], mean+most))
 	}
 }
