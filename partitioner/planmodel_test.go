@@ -161,7 +161,7 @@ func (m *model) checkPlan(t *rapid.T) {
 		most *= firstCredit
 	}
 	if float64(moves) > most {
-		t.Fatalf("%d moves at once", moves)
+		t.Fatalf("%d moves at once, %v may: %v", moves, most, m.plan)
 	}
 	m.plan = Plan{}
 }

@@ -137,9 +137,9 @@ func (m *moves) fill() bool {
 }
 
 // joining reports whether partition p is new and has not got its share yet: it has nothing, or was being filled, or, for one
-// who plans from now on, looks like it. One that has few slots because one of them is heavy does not.
+// who plans from now on, looks like it. One that has few slots because one of them is heavy, or was, does not.
 func (m *moves) joining(p int32, count, share int) bool {
-	if count == 0 || 2*count < share && m.relative(p) < 0.5 {
+	if (count == 0 || m.s.Max > 0 && 2*count < share) && m.relative(p) < 0.5 {
 		m.size.joining = p + 1
 	}
 	return m.size.joining == p+1 && count < share
@@ -157,7 +157,11 @@ func (m *moves) resize(id, from, to int32, reason string) bool {
 	if m.resized++; float64(m.resized) > max(1, resizeStep*float64(len(m.table.slots))) {
 		return false
 	}
-	if !m.spend(m.loadOf(id), resizeCost) {
+	cost := resizeCost
+	if m.s.Max == 0 { // nothing says that there will be an end
+		cost = 1
+	}
+	if !m.spend(m.loadOf(id), cost) {
 		return false
 	}
 	m.shift(Change{Kind: MoveSlot, Slot: id, Partition: from, To: to, Reason: reason})
