@@ -43,6 +43,9 @@ type attachment struct {
 	flights chan *flight // what was taken, in its order
 	done    chan struct{}
 
+	durable chan struct{} // full when the watermark of a session at accepted has moved
+	said    uint64        // it, as it was said last; of the goroutine that settles
+
 	settles  sync.Once // starts who settles: a session without events needs nobody
 	settling sync.WaitGroup
 
@@ -95,7 +98,7 @@ func (s *sessions) handle(conn *quic.Conn) {
 
 // serve runs one session from HELLO to its end, whatever happens in it.
 func (s *sessions) serve(v *visit, str *quic.Stream) {
-	a := &attachment{of: s, visit: v, str: str, in: bufio.NewReaderSize(str, headRoom), flights: make(chan *flight, mostFlights), out: make(chan struct{}, 1), done: make(chan struct{}), ended: make(chan struct{})}
+	a := &attachment{of: s, visit: v, str: str, in: bufio.NewReaderSize(str, headRoom), flights: make(chan *flight, mostFlights), out: make(chan struct{}, 1), done: make(chan struct{}), durable: make(chan struct{}, 1), ended: make(chan struct{})}
 	a.addr = quicdoor.Address(v.conn.RemoteAddr())
 	a.client = a.addr.AppendTo(nil)
 	defer v.forget(a)
@@ -129,6 +132,7 @@ func (a *attachment) run() {
 	defer func() { // also in a panic: what was taken gets its outcome
 		close(a.flights)
 		a.settling.Wait()
+		a.sayDurable()
 		s.mu.Lock()
 		delete(s.open, a)
 		s.mu.Unlock()

@@ -22,12 +22,16 @@ type flight struct {
 	done    chan struct{} // closed when the outcome is known
 
 	enter, safe, finish sync.Once
+	safely              func() // Batch.Safe; nil: nobody asks
 
 	no     *event.Problem // set before entered is closed: nothing of it was taken, it can be tried again
 	lost   *event.Problem // set before done is closed: the outcome will never be known
 	level  event.Level    // that was reached
 	frames []byte         // REJECT and RESULT
 	result int            // where in them RESULT begins
+
+	of     *stretch // of a session at accepted, guarded by its sessions' mu, as the next
+	stored bool     // it is durable
 }
 
 func newFlight(h session.EventsHead, size int64) *flight {
@@ -66,12 +70,15 @@ func (f *flight) fly(c *core, ctx context.Context, p *plan, w *work) {
 	}()
 	b := &w.batch
 	b.Reached, b.Late = f.reached, func(late *event.Batch, err error) { f.conclude(c, p, late, err) }
+	b.Safe = f.safely
 	var err error
 	if b.Counts().Rejected < len(b.Events) {
 		wait := &deadline{Context: ctx, until: w.account.until}
 		err = p.stream.Accept(wait, b)
 		wait.end()
 		c.name(p)
+	} else if f.safely != nil {
+		f.safely()
 	}
 	no, unknown := (*event.Problem)(nil), false
 	if err != nil {

@@ -68,7 +68,7 @@ func (a *attachment) welcome(h *session.Hello) {
 	if settledUpTo > h.Acked {
 		frames = (&session.Ack{Level: session.Level(a.level), UpTo: settledUpTo}).Append(frames)
 	}
-	a.send(frames)
+	a.send(a.appendDurable(frames))
 }
 
 // control reads the payload of a frame whose head was read, perhaps with err.

@@ -68,7 +68,9 @@ func (a *attachment) events(length uint64) *session.Error {
 	a.next, a.last = last+1, last
 	a.settles.Do(func() { a.settling.Go(a.settle) })
 	a.flights <- f
-	if a.level > event.Accepted { // else its outcome says it, at once
+	if a.level == event.Accepted {
+		a.of.follow(a.p, f)
+	} else { // there, its outcome says it, at once
 		a.send((&session.Ack{Level: session.Accepted, UpTo: a.last}).Append(nil))
 	}
 	return nil
@@ -160,6 +162,9 @@ func (a *arrival) carry() (*flight, *session.Error) {
 		no := a.decode()
 		if no == nil {
 			f := newFlight(a.head, a.size)
+			if a.level == event.Accepted {
+				f.safely = func() { a.of.safe(a.attachment.p, f) }
+			}
 			ours = false
 			go f.fly(c, a.of.ctx, a.p, a.w)
 			if <-f.entered; f.no == nil {

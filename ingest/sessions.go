@@ -69,6 +69,8 @@ type producer struct {
 	settled  uint64      // every event up to it has its outcome
 	kept     []outcome   // the last ones, for a client that did not hear them
 	bytes    int         // in kept
+	durable  uint64      // every event up to it is durable, as far as that was asked for or seen
+	coming   []*stretch  // what is accepted behind it
 
 	forgotten bool // events are lost that it was told are safe: it ends, and the next one of its name is new
 }
@@ -77,6 +79,7 @@ type producer struct {
 type outcome struct {
 	last   uint64 // sequence of its last event
 	frames []byte // REJECT and RESULT
+	safe   bool   // its events are durable: it may be kept
 }
 
 // A client misses the outcomes of what it has in flight at most, which is mostFlights frames. Rejected events are named
@@ -149,7 +152,11 @@ func (s *sessions) detach(p *producer) {
 func (s *sessions) settle(p *producer, o outcome, durable bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	o.safe = durable || o.last <= p.durable
 	p.settle(o)
+	if durable && len(p.coming) == 0 {
+		p.durable = max(p.durable, o.last)
+	}
 	if s.log != nil && durable && !p.forgotten {
 		s.log.Append(p.record(o))
 	}
@@ -212,7 +219,8 @@ func (s *sessions) Restore(record []byte, _ time.Time) {
 	}
 	p := s.producer(sessionKey{texts[0], texts[1], texts[2]})
 	if last > p.settled {
-		p.settle(outcome{last, append([]byte(nil), record[size:]...)})
+		p.settle(outcome{last, append([]byte(nil), record[size:]...), true})
+		p.durable = last
 	}
 }
 
@@ -229,10 +237,17 @@ func (s *sessions) Snapshot(emit func(record []byte) error) error {
 	var all [][]byte
 	for e := s.old.Back(); e != nil; e = e.Prev() {
 		p := e.Value.(*producer)
+		if p.forgotten {
+			continue
+		}
+		last := uint64(0)
 		for _, o := range p.kept {
-			if !p.forgotten {
-				all = append(all, p.record(o))
+			if o.safe {
+				all, last = append(all, p.record(o)), o.last
 			}
+		}
+		if p.durable > last {
+			all = append(all, p.record(outcome{last: p.durable}))
 		}
 	}
 	s.mu.Unlock()

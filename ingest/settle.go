@@ -14,7 +14,13 @@ func (a *attachment) settle() {
 		f := next
 		if next = nil; f == nil {
 			var more bool
-			if f, more = <-a.flights; !more {
+			select {
+			case f, more = <-a.flights:
+			case <-a.durable:
+				a.sayDurable()
+				continue
+			}
+			if !more {
 				return
 			}
 		}
@@ -73,7 +79,7 @@ func (a *attachment) say(group []*flight) {
 		if a.cut {
 			break
 		}
-		o := outcome{f.last(), f.frames}
+		o := outcome{last: f.last(), frames: f.frames}
 		if len(o.frames) > mostKeptOf {
 			o.frames = o.frames[f.result:]
 		}
@@ -85,6 +91,7 @@ func (a *attachment) say(group []*flight) {
 	if last == 0 {
 		return
 	}
+	frames = a.appendDurable(frames)
 	a.of.flush()
 	level := a.level
 	if a.behind {

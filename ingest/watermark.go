@@ -1,0 +1,91 @@
+package ingest
+
+import (
+	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/sdk/session"
+)
+
+// A session at the level accepted is answered when its events are in memory. How far they have become durable by themselves is a
+// watermark of its own: a client may keep what is behind it.
+
+// stretch is frames of a session next to each other, of which some are not durable yet.
+type stretch struct {
+	last  uint64 // sequence of the last event
+	waits int    // frames that are not durable
+}
+
+// mostStretches of a session are told apart; what is more is known to be durable together.
+const mostStretches = 1024
+
+// follow watches a frame that was taken. It may be durable already.
+func (s *sessions) follow(p *producer, f *flight) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n := len(p.coming); n > 0 && p.coming[n-1].last >= f.head.First; n-- {
+		p.coming = p.coming[:n-1] // its outcome was lost, and it came again
+	}
+	if n := len(p.coming); n < mostStretches {
+		p.coming = append(p.coming, &stretch{})
+	}
+	f.of = p.coming[len(p.coming)-1]
+	if f.of.last = f.last(); !f.stored {
+		f.of.waits++
+	}
+	s.advance(p)
+}
+
+// safe is Batch.Safe of a frame.
+func (s *sessions) safe(p *producer, f *flight) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.stored = true; f.of != nil {
+		f.of.waits--
+		s.advance(p)
+	}
+}
+
+// advance moves the watermark, and has the session say it; s.mu is held.
+func (s *sessions) advance(p *producer) {
+	before := p.durable
+	for len(p.coming) > 0 && p.coming[0].waits == 0 {
+		p.durable, p.coming = max(p.durable, p.coming[0].last), p.coming[1:]
+	}
+	if p.durable == before {
+		return
+	}
+	for i := range p.kept {
+		p.kept[i].safe = p.kept[i].safe || p.kept[i].last <= p.durable
+	}
+	if s.log != nil && !p.forgotten {
+		s.log.Append(p.record(outcome{last: p.durable}))
+	}
+	if a := p.attached; a != nil {
+		select {
+		case a.durable <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// appendDurable appends the watermark to frames, if it has moved, as far as the outcomes are said.
+func (a *attachment) appendDurable(frames []byte) []byte {
+	if a.level != event.Accepted {
+		return frames
+	}
+	a.of.mu.Lock()
+	upTo := min(a.p.durable, a.p.settled)
+	a.of.mu.Unlock()
+	if upTo <= a.said || a.of.isForgotten(a.p) {
+		return frames
+	}
+	a.said = upTo
+	return (&session.Ack{Level: session.Durable, UpTo: upTo}).Append(frames)
+}
+
+// sayDurable says the watermark, if it has moved.
+func (a *attachment) sayDurable() {
+	if frames := a.appendDurable(nil); len(frames) > 0 {
+		a.of.flush()
+		a.send(frames)
+	}
+}
