@@ -9,9 +9,14 @@ import (
 // explain says where the events of a key go; without the parameter key, those that have none.
 func (s *Server) explain(w http.ResponseWriter, r *http.Request) error {
 	var key, source []byte
+	ordering := ""
 	for name, list := range r.URL.Query() {
-		if len(list) != 1 || name != "key" && name != "source" {
-			return event.Problemf(event.BadParameter, "give key=KEY, and source=SOURCE for a key that is split, each once")
+		if len(list) != 1 || name != "key" && name != "source" && name != "ordering" {
+			return event.Problemf(event.BadParameter, "give key=KEY, source=SOURCE for a key that is split, and ordering=ORDERING that a request asks for, each once")
+		}
+		if name == "ordering" {
+			ordering = list[0]
+			continue
 		}
 		if value := append([]byte{}, list[0]...); name == "key" {
 			key = value
@@ -19,7 +24,7 @@ func (s *Server) explain(w http.ResponseWriter, r *http.Request) error {
 			source = value
 		}
 	}
-	doc, err := s.deps.Routing.Explain(r.Context(), r.PathValue("stream"), key, source)
+	doc, err := s.deps.Routing.Explain(r.Context(), r.PathValue("stream"), key, source, ordering)
 	if err != nil {
 		return err
 	}

@@ -131,7 +131,7 @@ func (f *fake) Watch(ctx context.Context, stream string, follow bool, tell func(
 	return err
 }
 
-func (f *fake) Explain(ctx context.Context, name string, key, source []byte) (json.RawMessage, error) {
+func (f *fake) Explain(ctx context.Context, name string, key, source []byte, _ string) (json.RawMessage, error) {
 	_, err := f.Stream(ctx, name)
 	if key == nil {
 		return json.RawMessage(`{"key":null}`), err

@@ -31,8 +31,8 @@ type Routing interface {
 	// HotKeys returns the heaviest keys, as the JSON that is answered.
 	HotKeys(ctx context.Context, stream string) (json.RawMessage, error)
 	// Explain returns where the events of a key from a source go and why, as the JSON that is answered; a nil key is
-	// that of events without one.
-	Explain(ctx context.Context, stream string, key, source []byte) (json.RawMessage, error)
+	// that of events without one. ordering is what a request asks for, "" for nothing.
+	Explain(ctx context.Context, stream string, key, source []byte, ordering string) (json.RawMessage, error)
 }
 
 // Definition is a stream's definition. As JSON it is the document with name, revision, managed and stored in front.

@@ -36,6 +36,7 @@ type Batch struct {
 	Arrived     int64  // unix nanoseconds
 
 	Ack    Level // level asked for, already within the stream's bounds
+	Class  Class // asked for, stricter than the stream's
 	Strict bool  // one rejected event refuses the whole batch
 	Again  bool  // it is decoded once more: what decoding counts was counted before
 	Trial  bool  // a dry run: nothing is stored, and Traces say what happens to each event

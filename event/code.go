@@ -53,6 +53,7 @@ const (
 	BadSnappy            Code = "bad_snappy"
 	ZstdWindow           Code = "zstd_window"
 	BadParameter         Code = "bad_parameter"
+	LooserOrdering       Code = "looser_ordering"
 	Unauthorized         Code = "unauthorized"
 	Forbidden            Code = "forbidden"
 	NotFound             Code = "not_found"

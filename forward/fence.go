@@ -146,7 +146,8 @@ func (f *Forwarder) Unnamed(partition int32) []wire.Predecessor {
 
 // LaneLoad is what the planner needs to know of a lane.
 type LaneLoad struct {
-	Delivered uint64        // events that it is done with, since the start
+	Accepted  uint64        // events that it has taken, since the start
+	Delivered uint64        // of those that it is done with
 	Waiting   int           // events sealed and not confirmed, in flight ones not counted
 	Inflight  int           // events in flight
 	Ack       time.Duration // how long a run takes to be confirmed, smoothed; 0: not known
@@ -158,7 +159,7 @@ func (f *Forwarder) LaneLoads(dst []LaneLoad) []LaneLoad {
 	for _, l := range f.lanes {
 		l.mu.Lock()
 		c := l.counts
-		one := LaneLoad{Delivered: c.delivered + c.refused + c.abandoned + c.lost, Waiting: c.sealed + c.spooled, Inflight: c.inflight, Ack: l.ack}
+		one := LaneLoad{Accepted: c.accepted, Delivered: c.delivered + c.refused + c.abandoned + c.lost, Waiting: c.sealed + c.spooled, Inflight: c.inflight, Ack: l.ack}
 		l.mu.Unlock()
 		if t := l.trouble.Load(); t != nil {
 			one.Trouble = max(1, time.Since(t.since))

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -26,6 +27,7 @@ type shownPlace struct {
 	TableVersion uint64      `json:"table_version"`
 	Node         string      `json:"node"`
 	Split        *placeSplit `json:"split,omitempty"`
+	Ordering     string      `json:"ordering"`         // that the events of the key keep
 	Parked       bool        `json:"parked,omitempty"` // it waits for a change of the table to end
 	Why          string      `json:"why"`
 }
@@ -38,13 +40,17 @@ type placeSplit struct {
 }
 
 // Explain says where the events of a key go. See admin.Routing.
-func (g *Gateway) Explain(_ context.Context, name string, key, source []byte) (json.RawMessage, error) {
+func (g *Gateway) Explain(_ context.Context, name string, key, source []byte, ordering string) (json.RawMessage, error) {
 	s, err := g.find(name)
 	if err != nil {
 		return nil, err
 	}
-	table := s.partitioner.Table()
-	out := shownPlace{Stream: name, Slots: table.Slots(), TableVersion: table.Version(), Node: s.current.Load().config.Backend}
+	table, def := s.partitioner.Table(), s.current.Load()
+	class, err := def.settings.Class(ordering)
+	if err != nil {
+		return nil, err
+	}
+	out := shownPlace{Stream: name, Ordering: cmp.Or(class.String(), def.config.Ordering), Slots: table.Slots(), TableVersion: table.Version(), Node: def.config.Backend}
 	if key == nil {
 		out.Why = "events without a key have no slot: they go to one active partition, and after 64 KiB to the next"
 		return json.Marshal(out)
@@ -54,28 +60,31 @@ func (g *Gateway) Explain(_ context.Context, name string, key, source []byte) (j
 	} else {
 		out.KeyBase64 = base64.StdEncoding.EncodeToString(key)
 	}
-	hash, at := table.Locate(key, source)
+	hash, at := table.LocateIn(class, key, source)
+	hi, lo := table.ClassHash(class, key)
 	out.Hash, out.Slot, out.Partition, out.Epoch = fmt.Sprintf("%016x", hash), &at.Slot, &at.Partition, at.Epoch
 	if at.Child != event.NoSlot {
 		out.Child = &at.Child
 	}
 	out.Why = whyThere(table, at)
-	if split, ok := splitOf(table, key); ok {
+	if split, ok := splitOf(table, hi, lo); ok {
 		shown := s.adaptive.shownSplit(&split)
 		out.Split = &placeSplit{shown.Fanout, shown.By, shown.Children}
 		if split.Spread {
 			out.Why = fmt.Sprintf("the key is split over %d partitions, and each event goes to the one of them that this gateway has sent least; named is one of them", shown.Fanout)
 		}
 	}
-	if out.Parked = table.Holds(key, at); out.Parked {
+	if class != event.AsStream {
+		out.Why += fmt.Sprintf("; with Headgate-Ordering: %s it is another key than without", class)
+	}
+	if out.Parked = table.Holds(hi, lo, at); out.Parked {
 		out.Why += "; it is between two partitions just now: its events wait until what is on its way is confirmed"
 	}
 	return json.Marshal(out)
 }
 
 // splitOf returns the split of a key, when it has one.
-func splitOf(t *partitioner.Table, key []byte) (partitioner.Split, bool) {
-	hi, lo := t.KeyHash(key)
+func splitOf(t *partitioner.Table, hi, lo uint64) (partitioner.Split, bool) {
 	for _, s := range t.Splits() {
 		if s.Hi == hi && s.Lo == lo {
 			return s, true

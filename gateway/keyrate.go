@@ -11,6 +11,7 @@ import (
 	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/internal/rate"
 	"github.com/headgate-io/headgate/internal/window"
+	"github.com/headgate-io/headgate/partitioner"
 )
 
 // keyRate is the rate of each key of a stream.
@@ -45,29 +46,56 @@ func describeRate(l *rate.Limit) string {
 	return fmt.Sprintf("%v events or %d bytes a second", l.Events, l.Bytes)
 }
 
-// pace refuses the events whose keys are over their rate. It comes behind the look at the ids, so that a repetition, which
+// pacing is what keys may bring: what the stream's definition says, and what partitions take. Either may be nil.
+type pacing struct {
+	keys   *keyRate
+	limits *keyLimits
+	table  *partitioner.Table
+}
+
+// apply refuses the events whose keys are over their rate. It comes behind the look at the ids, so that a repetition, which
 // is not stored, takes nothing of the rate; the ids that were claimed for what is refused are free again.
-func (s *stream) pace(keys *keyRate, b *event.Batch, p *passage) error {
-	known := b.Counts().Rejected
-	if keys.apply(b, time.Now()) == 0 {
+func (w *pacing) apply(b *event.Batch, p *passage) error {
+	known, refused := b.Counts().Rejected, 0
+	var details map[int32]string
+	if w.keys != nil {
+		refused = w.keys.apply(b, time.Now())
+	}
+	if w.limits != nil {
+		details = w.limits.apply(w.table, b, time.Now())
+	}
+	if refused+len(details) == 0 {
 		return nil
 	}
 	if b.Strict {
-		keys.refund(b)
+		w.refund(b)
 		return strictRefusal()
 	}
 	if p.claim == nil {
 		return nil
 	}
-	detail := keys.detail
 	p.slow = make([]window.Fate, 0, b.Counts().Rejected-known)
 	for i := range b.Events {
 		if b.Events[i].Verdict == event.Rejected {
+			detail := details[int32(i)]
+			if detail == "" && w.keys != nil {
+				detail = w.keys.detail
+			}
 			p.slow = append(p.slow, window.Fate{Place: int32(i), Verdict: event.Rejected, Code: event.KeyRate, Detail: detail})
 		}
 	}
 	p.claim.Refuse(p.slow)
 	return nil
+}
+
+// refund gives back what apply took for events of which nothing is stored after all.
+func (w *pacing) refund(b *event.Batch) {
+	if w.keys != nil {
+		w.keys.refund(b)
+	}
+	if w.limits != nil {
+		w.limits.refund(w.table, b)
+	}
 }
 
 // apply refuses the events whose key is over its rate. Once one of a batch is refused the later ones of its key are too,

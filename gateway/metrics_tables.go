@@ -21,6 +21,7 @@ var (
 	parkedEvents  = tableDesc("headgate_parked_events", "Events that wait for the end of a change of the table.")
 	parkedSeconds = tableDesc("headgate_parked_seconds", "How long events waited for the end of a change of the table.")
 	partitions    = tableDesc("headgate_partitions", "Partitions that take part now.")
+	limitedKeys   = tableDesc("headgate_limited_keys", "Keys that bring more than one partition takes and are refused the rest.")
 	addedTotal    = tableDesc("headgate_partitions_added_total", "Partitions that began to take part, since the load grew.")
 	drainedTotal  = tableDesc("headgate_partitions_drained_total", "Partitions that got nothing more, since the load fell.")
 	splitsTotal   = tableDesc("headgate_splits_total", "Keys that were split.")
@@ -35,7 +36,7 @@ var (
 // Describe is for the registry.
 func (m tableMetrics) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{tableVersion, maxOverMean, topShare, splitKeys, parkedEvents, splitsTotal, growsTotal, mergesTotal,
-		movesTotal, abandonedDesc, fencesTotal, fenceSeconds, partitions, addedTotal, drainedTotal, parkedSeconds} {
+		movesTotal, abandonedDesc, fencesTotal, fenceSeconds, partitions, limitedKeys, addedTotal, drainedTotal, parkedSeconds} {
 		ch <- d
 	}
 }
@@ -51,7 +52,7 @@ func (m tableMetrics) Collect(ch chan<- prometheus.Metric) {
 		for d, v := range map[*prometheus.Desc]float64{
 			tableVersion: float64(t.Version()), maxOverMean: f.maxOverMean(), topShare: f.topShare(),
 			splitKeys: float64(len(t.Splits())), parkedEvents: float64(a.parked.Load()),
-			partitions: float64(t.Active()),
+			partitions: float64(t.Active()), limitedKeys: float64(s.limits.Load().count()),
 		} {
 			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, name)
 		}

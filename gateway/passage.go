@@ -27,16 +27,19 @@ func (s *stream) forward(ctx context.Context, b *event.Batch, p *passage) (err e
 		defer func() { p.settle(untaken, err) }()
 		err = event.Problemf(event.Internal, "the gateway failed") // in a panic
 	}
-	keys := s.keys.Load()
-	if keys != nil {
-		if err = s.pace(keys, b, p); err != nil {
+	if keys, limits := s.keys.Load(), s.limits.Load(); keys != nil || limits != nil {
+		pace := pacing{keys, limits, s.partitioner.Table()}
+		if err = pace.apply(b, p); err != nil {
 			return err
 		}
 		defer func() {
 			if err != nil && !isUnknown(err) {
-				keys.refund(b)
+				pace.refund(b)
 			}
 		}()
+	}
+	if err = s.classes(ctx, b); err != nil {
+		return err
 	}
 	s.partitioner.Assign(b, nil)
 	stale, err := s.forwarder.Forward(ctx, b, p.receipt, nil)

@@ -21,7 +21,7 @@ func newRateMetrics(reg prometheus.Registerer) rateMetrics {
 		events: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "headgate_key_rate_events_total",
 			Help: "Events refused because their key is over its rate."}, []string{"stream"}),
 		forgotten: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "headgate_rate_buckets_forgotten_total",
-			Help: "Buckets of rates that were forgotten before they were full, because there were too many: of keys or callers."}, []string{"of"}),
+			Help: "Buckets of rates that were forgotten before they were full, because there were too many: of keys, callers or limits of heavy keys."}, []string{"of"}),
 	}
 	reg.MustRegister(m.events, m.forgotten)
 	return m

@@ -31,9 +31,10 @@ type stream struct {
 	adaptive    *adaptive // nil for a dead letter
 	forwarder   *forward.Forwarder
 	delivery    delivery
-	deadLetter  *deadLetter             // nil for a dead letter
-	spool       *spool.Spool            // likewise
-	keys        atomic.Pointer[keyRate] // nil: keys have no rate
+	deadLetter  *deadLetter               // nil for a dead letter
+	spool       *spool.Spool              // likewise
+	keys        atomic.Pointer[keyRate]   // nil: keys have no rate
+	limits      atomic.Pointer[keyLimits] // nil: no key brings more than a partition takes
 	ids         *window.Set
 	idLog       *journal.Journal // keeps it; nil for a dead letter, whose events' ids are not looked up
 	secret      window.Secret    // of the identities in it
@@ -93,7 +94,7 @@ func define(cfg config.Stream, revision uint64, managed string) (*definition, er
 			},
 			Headers:    slices.DeleteFunc([]string{key.Header, id.Header}, func(name string) bool { return name == "" }),
 			Identified: id.JSON != "" || id.Header != "",
-			MediaTypes: cfg.Types, PassUTF8: cfg.UTF8 == "pass",
+			MediaTypes: cfg.Types, PassUTF8: cfg.UTF8 == "pass", Ordering: cfg.Ordering,
 			AckDefault: def, AckMin: low, AckMax: high, Watch: watch,
 		},
 	}

@@ -29,12 +29,15 @@ type adaptive struct {
 	crowded bool // it was said that lanes have too much to follow
 	unsaved bool // the table in force is newer than the stored one; only where nothing has an order
 	lanes   laneLoads
-	last    time.Time // of the last tick
+	full    saturation
+	rates   rateMetrics // of keys
+	last    time.Time   // of the last tick
 
 	figures atomic.Pointer[figures]
 	names   keyNames
 	history history
 	counts  changeCounts
+	turn    turn         // who changes the table
 	parked  atomic.Int64 // events that wait for the end of what is under way
 	stalls  stalls       // how long such events waited
 }
@@ -42,7 +45,7 @@ type adaptive struct {
 // newAdaptive returns what runs the table of a stream.
 func (g *Gateway) newAdaptive(s *stream, stored *storedTable, m *partitioner.Meter) *adaptive {
 	a := &adaptive{
-		stream: s, gateway: g.folder.ID, log: g.log.With("stream", s.name), meter: m, stored: stored,
+		stream: s, gateway: g.folder.ID, log: g.log.With("stream", s.name), meter: m, stored: stored, turn: newTurn(), rates: g.rates,
 		names: keyNames{known: map[[2]uint64]partitioner.Named{}},
 	}
 	a.figures.Store(&figures{})
@@ -60,9 +63,11 @@ func (a *adaptive) follow(marks []partitioner.Predecessor) {
 // run looks after the table until ctx ends. What is under way then is ended after the next start.
 func (a *adaptive) run(ctx context.Context) {
 	a.sayFence()
+	a.turn.Lock()
 	if t := a.stream.partitioner.Table(); t.UnderWay() { // since an earlier process
 		a.fence(ctx, t, nil)
 	}
+	a.turn.Unlock()
 	tick := time.NewTicker(tickTime)
 	defer tick.Stop()
 	for a.last = time.Now(); ; {
@@ -82,6 +87,8 @@ func (a *adaptive) tick(ctx context.Context, now time.Time) {
 		return
 	}
 	a.last = now
+	a.turn.Lock()
+	defer a.turn.Unlock()
 	table := a.redefined(ctx)
 	r := a.meter.Read(table, partitioner.Tick{Elapsed: elapsed, Share: heavyShare / float64(len(table.Partitions())), Hold: a.planned.Hold})
 	a.observe(table, &r)
@@ -90,13 +97,16 @@ func (a *adaptive) tick(ctx context.Context, now time.Time) {
 	}
 	r.Load.Elapsed = elapsed
 	a.lanes.read(a.stream.forwarder, elapsed, &r.Load, len(table.Partitions()))
+	a.full.read(&a.lanes, &r, elapsed)
+	a.stream.limits.Load().refusals(&r.Load)
 	plan := a.planner.Next(table, r.Load, sinceEpoch(now))
+	a.limit(table, plan.Limits)
 	for _, note := range plan.Notes {
 		a.note(table, note)
 	}
 	switch {
 	case len(plan.Changes) == 0 && plan.Ledger == nil && !a.unsaved:
-	case a.planned.Ordering == partitioner.Unordered:
+	case a.planned.Ordering == partitioner.Unordered && !table.Classed():
 		a.change(ctx, table, plan)
 	default:
 		a.begin(ctx, table, plan)
@@ -115,6 +125,7 @@ func (a *adaptive) redefined(ctx context.Context) *partitioner.Table {
 		return table
 	}
 	a.planner, a.planned = partitioner.NewPlanner(want), want
+	a.stream.limits.Store(nil) // of which the new one knows nothing
 	if want.Ordering != partitioner.Unordered {
 		return table
 	}
@@ -127,7 +138,7 @@ func (a *adaptive) redefined(ctx context.Context) *partitioner.Table {
 // mayPlan tells whether the table may change by itself. Without metadata readers could not restore an order.
 func (a *adaptive) mayPlan() bool {
 	cfg := &a.stream.current.Load().config
-	return !cfg.Adaptive.Off && (cfg.Ordering == "none" || cfg.Codec != "gzip" && cfg.Codec != "none")
+	return !cfg.Adaptive.Off && (cfg.Ordering == "none" && !a.stream.partitioner.Table().Classed() || cfg.Codec != "gzip" && cfg.Codec != "none")
 }
 
 // change puts a plan in force of a stream that orders nothing. It needs nobody: with the control store down the table is
@@ -181,6 +192,7 @@ func (a *adaptive) begin(ctx context.Context, table *partitioner.Table, plan par
 		return
 	}
 	failpoint.Pass(failpoint.FenceBegun)
+	a.unsaved = false
 	a.stream.partitioner.Swap(begun)
 	if !begun.UnderWay() {
 		a.record(begun, plan.Changes, done)

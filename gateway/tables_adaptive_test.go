@@ -32,6 +32,7 @@ type flood struct {
 	sources int
 	sent    []int // events of each source
 	mu      sync.Mutex
+	asks    string        // Headgate-Ordering of each request, "" for none
 	every   time.Duration // a request of each source
 	calm    atomic.Bool   // no event has the hot key any more
 	stop    chan struct{}
@@ -41,10 +42,12 @@ type flood struct {
 // sources is how many producers a flood has: enough to be spread over 8 children.
 const sources = 16
 
-func (in *instance) flood(stream string) *flood { return in.floodEvery(stream, 20*time.Millisecond) }
+func (in *instance) flood(stream string) *flood {
+	return in.floodEvery(stream, "", 20*time.Millisecond)
+}
 
-func (in *instance) floodEvery(stream string, every time.Duration) *flood {
-	f := &flood{in: in, stream: stream, hot: 40, sources: sources, every: every, sent: make([]int, sources), stop: make(chan struct{})}
+func (in *instance) floodEvery(stream, asks string, every time.Duration) *flood {
+	f := &flood{in: in, stream: stream, asks: asks, hot: 40, sources: sources, every: every, sent: make([]int, sources), stop: make(chan struct{})}
 	for s := range sources {
 		f.all.Go(func() { f.run(s) })
 	}
@@ -73,12 +76,20 @@ func (f *flood) run(source int) {
 			fmt.Fprintf(&body, `{"key":%q,"source":%d,"n":%d,"pad":%q}`+"\n", key, source, n, pad)
 			n++
 		}
-		resp, doc := f.in.do("POST", f.in.events(f.stream+"?ack=accepted"), body.String(), "Content-Type: application/x-ndjson", fmt.Sprint("Headgate-Source: source-", source))
+		resp, doc := f.in.do("POST", f.in.events(f.stream+"?ack=accepted"), body.String(), f.headers(source)...)
 		if resp.StatusCode != 202 {
 			f.in.t.Errorf("%d %s", resp.StatusCode, doc)
 			return
 		}
 	}
+}
+
+func (f *flood) headers(source int) []string {
+	all := []string{"Content-Type: application/x-ndjson", fmt.Sprint("Headgate-Source: source-", source)}
+	if f.asks != "" {
+		all = append(all, "Headgate-Ordering: "+f.asks)
+	}
+	return all
 }
 
 func (f *flood) end() {
@@ -210,7 +221,7 @@ func TestK07HotKeyKeepsItsOrderBySource(t *testing.T) {
 	if s := split.Splits[0]; s.By != "source" || s.Fanout < 2 || s.Key == nil || *s.Key != "hot" {
 		t.Errorf("%+v", s)
 	}
-	if place, err := in.Explain(t.Context(), "web", []byte("hot"), []byte("source-1")); err != nil || !strings.Contains(string(place), `"split":{"fanout":`) || !strings.Contains(string(place), "to its child") {
+	if place, err := in.Explain(t.Context(), "web", []byte("hot"), []byte("source-1"), ""); err != nil || !strings.Contains(string(place), `"split":{"fanout":`) || !strings.Contains(string(place), "to its child") {
 		t.Errorf("explained as %s, %v", place, err)
 	}
 	in.untilTable("web", "even", isEven)
@@ -268,7 +279,7 @@ func TestOrderIsKeptWhenASlowPartitionIsLeft(t *testing.T) {
 	cfg.Streams = map[string]config.Stream{"web": adaptiveStream(func(s *config.Stream) { s.Backend = "nodes" })}
 	in := start(t, cfg)
 	defer in.end()
-	place, err := in.Explain(t.Context(), "web", []byte("hot"), nil)
+	place, err := in.Explain(t.Context(), "web", []byte("hot"), nil, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
-	"fmt"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +20,9 @@ func elastic(ordering string) config.Stream {
 }
 
 // trickle is a flood of a megabyte a second or less: five times what makes such a stream grow, and little for a slow disk.
-func (in *instance) trickle(stream string) *flood { return in.floodEvery(stream, 100*time.Millisecond) }
+func (in *instance) trickle(stream string) *flood {
+	return in.floodEvery(stream, "", 100*time.Millisecond)
+}
 
 // states counts the partitions of a table by state.
 func states(t shownTable) map[string]int {
@@ -52,7 +54,8 @@ func (in *instance) numbers(stream string) map[int32]uint64 {
 	return last
 }
 
-// The number of partitions follows the load up and down, over a restart in between; nothing is lost, doubled or out of order.
+// The number of partitions follows the load up and down, over a restart in between; nothing is lost, doubled or out of
+// order, and who follows the stream gets what goes to the partition that comes.
 func TestPartitionsFollowTheLoad(t *testing.T) {
 	cfg := zero(t)
 	cfg.Streams = map[string]config.Stream{"web": elastic("source")}
@@ -60,9 +63,13 @@ func TestPartitionsFollowTheLoad(t *testing.T) {
 	if first := in.table("web"); len(first.Partitions) != 2 {
 		t.Fatalf("%+v", first.Partitions)
 	}
+	follower := in.whoSees(2)
 	f := in.trickle("web")
 	in.untilTable("web", "grown", hasGrown)
 	f.end()
+	if err := <-follower; err != errSeen {
+		t.Errorf("a follower: %v", err)
+	}
 	before := in.numbers("web")
 	version := in.table("web").Version
 	in.end()
@@ -99,37 +106,22 @@ func (in *instance) told(table shownTable, kind, reason string) {
 	}
 }
 
-// Who follows a stream gets what goes to partitions that come later.
-func TestReadersSeePartitionsThatCome(t *testing.T) {
-	cfg := zero(t)
-	cfg.Streams = map[string]config.Stream{"web": elastic("none")}
-	in := start(t, cfg)
-	defer in.end()
-	in.want(200, `"accepted":1`, "web", `{"key":"a"}`)
-	seen, ended := make(chan int32, 1), make(chan error, 1)
+// whoSees follows a stream until it has read something of a partition.
+func (in *instance) whoSees(partition int32) (ended chan error) {
+	ended = make(chan error, 1)
+	q := admin.Query{Stream: "web", Partition: admin.AllPartitions, Follow: true}
 	go func() {
-		q := admin.Query{Stream: "web", Partition: admin.AllPartitions, Follow: true}
-		ended <- in.ReadRows(t.Context(), q, func(rows []admin.Row) error {
-			for _, r := range rows {
-				if r.Partition >= 2 {
-					seen <- r.Partition
-					return fmt.Errorf("enough")
-				}
+		ended <- in.ReadRows(in.t.Context(), q, func(rows []admin.Row) error {
+			if slices.ContainsFunc(rows, func(r admin.Row) bool { return r.Partition == partition }) {
+				return errSeen
 			}
 			return nil
 		})
 	}()
-	f := in.trickle("web")
-	defer f.end()
-	select {
-	case p := <-seen:
-		t.Log("partition", p)
-	case err := <-ended:
-		t.Fatal(err)
-	case <-time.After(time.Minute):
-		t.Fatalf("%+v", in.table("web"))
-	}
+	return ended
 }
+
+var errSeen = errors.New("seen")
 
 // The least and the target change while the stream runs; the most does not.
 func TestElasticDefinitionCanChange(t *testing.T) {

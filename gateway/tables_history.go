@@ -28,6 +28,7 @@ type happening struct {
 	To           *int32    `json:"to,omitempty"`
 	Partitions   []int32   `json:"partitions,omitempty"`
 	Weight       float64   `json:"weight,omitempty"`
+	Limit        float64   `json:"limit,omitempty"` // of a key, bytes a second
 	Reason       string    `json:"reason"`
 }
 

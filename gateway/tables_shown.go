@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/partitioner"
 )
@@ -131,8 +132,10 @@ type shownHotKey struct {
 	Lower  float64 `json:"lower"` // bytes a second, with 64 for each event: at least
 	Upper  float64 `json:"upper"` // at most
 	Share  float64 `json:"share"` // of everything, at least
-	State  string  `json:"state"` // whole or split
+	State  string  `json:"state"` // whole, split, or limited: whole, and more is refused than Limit
 	Fanout int     `json:"fanout"`
+	Order  string  `json:"ordering"`        // that its events keep
+	Limit  float64 `json:"limit,omitempty"` // bytes a second that its partition takes
 }
 
 // HotKeys returns the heaviest keys. See admin.Routing.
@@ -155,6 +158,7 @@ func (a *adaptive) hotKeys(out *shownHotKeys, t *partitioner.Table) {
 		fanout[[2]uint64{s.Hi, s.Lo}] = len(s.Children)
 	}
 	out.Total, out.Least = heavy.Total, heavy.Floor
+	limits := a.stream.limits.Load()
 	for i, k := range heavy.Keys {
 		if i == shownKeys {
 			out.Least = max(out.Least, k.Upper)
@@ -166,6 +170,12 @@ func (a *adaptive) hotKeys(out *shownHotKeys, t *partitioner.Table) {
 		}
 		if n := fanout[[2]uint64{k.Hi, k.Lo}]; n > 0 {
 			one.State, one.Fanout = "split", n
+		}
+		if one.Order = k.Class.String(); k.Class == event.AsStream {
+			one.Order = a.stream.current.Load().config.Ordering
+		}
+		if limits != nil && limits.all[[2]uint64{k.Hi, k.Lo}] != nil {
+			one.State, one.Limit = "limited", limits.all[[2]uint64{k.Hi, k.Lo}].Rate
 		}
 		out.Keys = append(out.Keys, one)
 	}

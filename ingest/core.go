@@ -193,7 +193,7 @@ func (c *core) notInflated(err error, p *plan, limit int64) *event.Problem {
 // describe fills in what the batch says of the request. Header fields stay the transport's bytes.
 func (p *plan) describe(b *event.Batch, r *request, now time.Time) {
 	b.Stream, b.ID, b.Arrived = p.name, requestid.New(now), now.UnixNano()
-	b.Ack, b.Strict = p.ack, p.strict
+	b.Ack, b.Strict, b.Class = p.ack, p.strict, p.class
 	b.Key, b.HasKey = p.key, p.hasKey
 	b.TraceParent, b.TraceState, b.RequestID = p.who.trace, p.who.state, p.who.request
 	b.Caller = p.caller

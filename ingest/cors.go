@@ -43,7 +43,7 @@ func CheckOrigin(origin string) error {
 
 const (
 	corsMethods = "POST"
-	corsFields  = "Content-Type, Content-Encoding, Authorization, Headgate-Ack, Headgate-Key, Headgate-Source, Headgate-Session, Idempotency-Key, X-Request-Id, traceparent, tracestate"
+	corsFields  = "Content-Type, Content-Encoding, Authorization, Headgate-Ack, Headgate-Key, Headgate-Ordering, Headgate-Source, Headgate-Session, Idempotency-Key, X-Request-Id, traceparent, tracestate"
 	corsExposed = "Headgate-Rejected, Retry-After, X-Request-Id, Traceparent, Tracestate, Idempotency-Replayed, Headgate-Idempotency-Window, WWW-Authenticate, Accept, Accept-Encoding"
 	corsSeconds = "600" // that a browser may remember the answer to a preflight
 )

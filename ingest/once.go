@@ -107,7 +107,7 @@ func contentOf(r *request, p *plan, body []byte) window.Sum {
 // known, and what a client or a proxy says anew each time must not count.
 func (p *plan) matters(name []byte) bool {
 	switch string(name) {
-	case "content-type", "content-encoding", "headgate-key", "headgate-ack", "headgate-source", "headgate-session":
+	case "content-type", "content-encoding", "headgate-key", "headgate-ack", "headgate-source", "headgate-session", "headgate-ordering":
 		return true
 	}
 	return bytes.HasPrefix(name, []byte(cloudevents.Prefix)) || slices.ContainsFunc(p.settings.Headers, func(h string) bool { return h == string(name) })

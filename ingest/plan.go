@@ -22,6 +22,7 @@ type plan struct {
 	codings  codings
 	ack      event.Level
 	strict   bool
+	class    event.Class
 	dry      bool
 	key      []byte // meaningful when hasKey
 	hasKey   bool
@@ -45,6 +46,7 @@ const (
 	ackField
 	keyField
 	sourceField
+	orderingField
 	onceField
 	originField
 	sessionField
@@ -61,6 +63,8 @@ func single(name []byte) int {
 		return keyField
 	case "headgate-source":
 		return sourceField
+	case "headgate-ordering":
+		return orderingField
 	case "idempotency-key":
 		return onceField
 	case "origin":
@@ -100,6 +104,11 @@ func (p *plan) parse(fields []event.Attr, query []byte) (no *refusal) {
 		return refuse(event.KeyTooLong, "Headgate-Key has %d bytes, the limit is %d", len(values[keyField]), maxKey)
 	}
 	p.key, p.hasKey, p.source = values[keyField], seen[keyField], values[sourceField]
+	if seen[orderingField] {
+		if p.class, no = p.settings.class(values[orderingField]); no != nil {
+			return no
+		}
+	}
 	if seen[onceField] {
 		if p.once, no = idempotencyKey(values[onceField]); no != nil {
 			return no

@@ -43,6 +43,8 @@ type Settings struct {
 
 	AckDefault, AckMin, AckMax event.Level // defaults: durable, accepted, delivered
 
+	Ordering string // strict, source or none: what order the events keep; default source
+
 	// Watch[i] is the JSON pointer whose value the syntax check notes in Event.Fields[i].
 	Watch []jsonscan.Pointer
 

@@ -42,7 +42,8 @@ type explained struct {
 	KeyBase64 string  `json:"key_base64,omitempty"`
 	KeyFrom   string  `json:"key_from,omitempty"` // plugin NAME, json POINTER, header NAME, ce NAME, Headgate-Key
 
-	Hash      string `json:"hash,omitempty"` // of the key, 16 hexadecimal digits
+	Ordering  string `json:"ordering,omitempty"` // that the request asks for and that is stricter than the stream's
+	Hash      string `json:"hash,omitempty"`     // of the key, 16 hexadecimal digits
 	Slot      *int32 `json:"slot,omitempty"`
 	Child     *int32 `json:"child,omitempty"`
 	Partition *int32 `json:"partition,omitempty"`
@@ -177,6 +178,7 @@ func (x *explained) keys(b *event.Batch, i int) {
 	if len(e.ID) > 0 {
 		x.ID, x.IDBase64 = text(e.ID)
 	}
+	x.Ordering = b.Class.String()
 	if e.HasKey {
 		x.Key, x.KeyBase64 = text(e.Key)
 		x.KeyFrom = b.Traces[i].KeyFrom

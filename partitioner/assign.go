@@ -60,7 +60,7 @@ func (p *Partitioner) Assign(b *event.Batch, which []int32) {
 		a.shard = p.meter.take(a.table)
 		defer a.shard.mu.Unlock()
 		if a.counts = which == nil; a.counts {
-			a.wanted = p.meter.wanted.Load()
+			a.wanted, a.sketch = p.meter.wanted.Load(), a.shard.sketchOf(b.Class, p.meter.counters)
 			a.shard.counted = true
 		}
 	}
@@ -83,7 +83,7 @@ func (p *Partitioner) Preview(b *event.Batch) {
 // begin sets what holds for all events of a batch.
 func (p *Partitioner) begin(b *event.Batch) assignment {
 	a := assignment{table: p.force.Load().table}
-	b.TableVersion = a.table.version
+	b.TableVersion, a.secret = a.table.version, classSecret(a.table.secret, b.Class)
 	if len(a.table.splits.all) > 0 {
 		_, a.source = Hash(a.table.secret, b.Producer)
 	}
@@ -109,6 +109,8 @@ func (p *Partitioner) place(a *assignment, b *event.Batch, which []int32) (keyle
 // assignment is what holds for all events of one batch.
 type assignment struct {
 	table        *Table
+	secret       Secret // of the keys' class
+	sketch       *Sketch
 	source       uint64 // hash of the producer
 	keyless      int32  // partition of the events without a key
 	keylessBytes uint64
@@ -123,14 +125,16 @@ func (a *assignment) assign(e *event.Event) {
 		e.Hash, e.Slot, e.Child, e.Epoch, e.Partition = 0, event.NoSlot, event.NoSlot, 0, a.keyless
 		return
 	}
-	hi, lo := Hash(a.table.secret, e.Key)
+	hi, lo := Hash(a.secret, e.Key)
 	if a.table.hash == Murmur2 {
 		hi = a.table.murmur2(e.Key)
 	}
 	at := a.lookup(hi, lo)
 	e.Hash, e.Slot, e.Child, e.Epoch, e.Partition = hi, at.Slot, at.Child, at.Epoch, at.Partition
 	if a.counts {
-		a.shard.count(hi, lo, float64(len(e.Data)+EventCost), &at)
+		weight := float64(len(e.Data) + EventCost)
+		a.sketch.Add(hi, lo, weight)
+		a.shard.count(weight, &at)
 		if a.wanted != nil && a.wanted.has(hi, lo) {
 			a.shard.name(hi, lo, e.Key)
 		}

@@ -92,12 +92,11 @@ func (t *Table) checkPending() error {
 	return err
 }
 
-// Holds reports whether the table holds back the events of a key that would go to at.
-func (t *Table) Holds(key []byte, at Place) bool {
+// Holds reports whether the table holds back the events of a key of this hash that would go to at.
+func (t *Table) Holds(hi, lo uint64, at Place) bool {
 	if t.held == nil {
 		return false
 	}
-	hi, lo := t.KeyHash(key)
 	return t.held.has(hi, lo, &at)
 }
 

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/headgate-io/headgate/event"
 )
 
 // Heavy is what is known of one heavy key: bounds of its decayed weight.
@@ -12,6 +14,7 @@ type Heavy struct {
 	Hi, Lo       uint64
 	Fast         float64 // lower bound, of the short memory
 	Lower, Upper float64 // of the long memory
+	Class        event.Class
 }
 
 // Report is what one sketch, or several together, know of the heavy keys.
@@ -57,7 +60,7 @@ func MergeReports(all ...Report) Report {
 		for _, k := range r.Keys {
 			id := [2]uint64{k.Hi, k.Lo}
 			if keys[id] == nil {
-				keys[id] = &Heavy{Hi: k.Hi, Lo: k.Lo}
+				keys[id] = &Heavy{Hi: k.Hi, Lo: k.Lo, Class: k.Class}
 			}
 			m := keys[id]
 			m.Fast += k.Fast

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/headgate-io/headgate/event"
 )
 
 // Meter counts what a gateway assigns: which keys are heavy, and what each slot, each child of a split key and each
@@ -23,12 +25,13 @@ type Meter struct {
 type shard struct {
 	mu       sync.Mutex
 	sketch   *Sketch
-	counted  bool      // something since the last Read
-	slots    []float64 // weight since then
-	children tallies   // likewise, by id
-	gone     []float64 // weight of each partition since then, with what has no key
-	keyless  float64   // weight since then of what has no key
-	sent     []float64 // of each partition, for the choice among the children of a key that is spread; see Forget
+	classes  [event.ClassSource]*Sketch // of the keys of other classes; nil until there are some
+	counted  bool                       // something since the last Read
+	slots    []float64                  // weight since then
+	children tallies                    // likewise, by id
+	gone     []float64                  // weight of each partition since then, with what has no key
+	keyless  float64                    // weight since then of what has no key
+	sent     []float64                  // of each partition, for the choice among the children of a key that is spread; see Forget
 	turns    uint64
 	named    []Named // keys that were wanted
 }
@@ -82,9 +85,8 @@ func (m *Meter) free() *shard {
 	return s
 }
 
-// count adds an event; s.mu is held.
-func (s *shard) count(hi, lo uint64, weight float64, at *Place) {
-	s.sketch.Add(hi, lo, weight)
+// count adds an event but to a sketch; s.mu is held.
+func (s *shard) count(weight float64, at *Place) {
 	s.gone[at.Partition] += weight
 	s.sent[at.Partition] += weight
 	if at.Child < 0 {
@@ -138,7 +140,7 @@ func (m *Meter) Read(t *Table, tick Tick) Reading {
 func (m *Meter) busy() bool {
 	for _, s := range *m.shards.Load() {
 		s.mu.Lock()
-		busy := s.counted || s.sketch.Total() > 0
+		busy := s.counted || s.remembers()
 		s.mu.Unlock()
 		if busy {
 			return true
@@ -154,13 +156,8 @@ const nothing = EventCost / 2
 func (s *shard) read(r *Reading, tick Tick) (report Report, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.counted && s.sketch.Total() == 0 {
+	if !s.counted && !s.remembers() {
 		return report, false
-	}
-	s.sketch.memory = MemoryFor(tick.Hold)
-	s.sketch.Tick(tick.Elapsed)
-	if s.sketch.Total() < nothing {
-		s.sketch.Reset()
 	}
 	seconds, total := tick.Elapsed.Seconds(), 0.0
 	for i, w := range s.slots {
@@ -181,7 +178,7 @@ func (s *shard) read(r *Reading, tick Tick) (report Report, ok bool) {
 	s.children.reset()
 	s.counted = false
 	Forget(s.sent, forgetTicks*total/float64(max(1, len(s.sent))))
-	return s.sketch.Rates(tick.Share), true
+	return s.rates(tick), true
 }
 
 // forgetTicks is how many ticks' worth of a partition's share counts against it in the choice among children.

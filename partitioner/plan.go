@@ -77,6 +77,7 @@ func ids(all []int32) string {
 type Plan struct {
 	Changes []Change
 	Ledger  *Ledger // what it will have spent then, nil: as before
+	Limits  []Limit // that are new or have changed
 	Notes   []string
 }
 
@@ -85,6 +86,9 @@ func (p Plan) String() string {
 	var b strings.Builder
 	for _, c := range p.Changes {
 		fmt.Fprintln(&b, c)
+	}
+	for _, l := range p.Limits {
+		fmt.Fprintln(&b, l)
 	}
 	for _, n := range p.Notes {
 		fmt.Fprintln(&b, "note:", n)

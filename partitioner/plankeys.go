@@ -20,7 +20,9 @@ func (n *planning) planKeys() {
 	for _, st := range n.keys {
 		st.seen = false
 	}
+	defer func() { n.ordering = n.s.Ordering }()
 	for _, k := range n.load.Heavy.Keys {
+		n.ordering = n.orderingOf(k.Class)
 		if k.Upper < mergeBelow*n.threshold && n.table.splits.find(k.Hi, k.Lo) == nil {
 			continue // not near anything: nothing is remembered of it
 		}
@@ -71,7 +73,7 @@ func (n *planning) split(k Heavy, st *keyState, next int32, room int) int {
 	slot := int32(k.Hi >> n.table.shift)
 	at := int32(n.table.slots[slot].target)
 	switch {
-	case n.s.Ordering == Strict || st.fast < ticksFast && st.slow < ticksSlow:
+	case n.ordering == Strict || st.fast < ticksFast && st.slow < ticksSlow:
 		return 0
 	case n.partition[at] < busy*n.capacity && n.imbalance() <= unbalanced:
 		return 0 // it hurts nobody
@@ -84,7 +86,7 @@ func (n *planning) split(k Heavy, st *keyState, next int32, room int) int {
 	if len(on) < 2 {
 		return 0
 	}
-	terms := SplitTerms{Spread: n.s.Ordering == Unordered, Born: n.now, Hold: n.holdOf(k)}
+	terms := SplitTerms{Spread: n.ordering == Unordered, Born: n.now, Hold: n.holdOf(k), Class: k.Class}
 	n.change(Change{Kind: SplitKey, Hi: k.Hi, Lo: k.Lo, Partitions: on, Terms: terms, Reason: fmt.Sprintf(
 		"fast %.2f T, slow %.2f T, T %.0f/s, partition %d at %.2f C", k.Fast/n.threshold, k.Lower/n.threshold, n.threshold, at, n.partition[at]/n.capacity)})
 	moved := min(rate, n.loads.slot(slot))
@@ -105,7 +107,7 @@ func (n *planning) split(k Heavy, st *keyState, next int32, room int) int {
 // bring counts a child's load as that of partition p.
 func (n *planning) bring(p int32, load float64) {
 	n.partition[p] += load
-	if n.s.Ordering != Unordered {
+	if n.ordering != Unordered {
 		n.fixed[p] += load
 		n.solid[p] += load
 	}
@@ -115,7 +117,7 @@ func (n *planning) bring(p int32, load float64) {
 func (n *planning) grow(s *split, k Heavy, next int32, room int) int {
 	d := len(s.children)
 	rate := max(k.Fast, k.Lower)
-	if n.s.Ordering == BySource && k.Fast <= splitFast*n.threshold*float64(d) && k.Lower <= growSlow*n.threshold*float64(d) {
+	if !s.Spread && k.Fast <= splitFast*n.threshold*float64(d) && k.Lower <= growSlow*n.threshold*float64(d) {
 		return 0
 	}
 	slot := int32(s.hi >> n.table.shift)
@@ -218,7 +220,7 @@ func (n *planning) candidates(s *split, rate float64, most int) []int32 {
 	if n.s.MaxFanout > 0 {
 		limit = min(limit, n.s.MaxFanout)
 	}
-	if n.s.Ordering == Unordered {
+	if n.ordering == Unordered {
 		part := n.part()
 		limit = min(limit, len(has)+most)
 		want := min(max(2, int(math.Ceil(rate/part))), limit)

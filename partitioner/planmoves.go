@@ -23,7 +23,7 @@ type band struct{ start, end, fit float64 }
 
 // band: where nothing has an order, a move makes nobody wait.
 func (n *planning) band() band {
-	if n.s.Ordering == Unordered {
+	if !n.ordered() {
 		return band{looseStart, looseEnd, looseFit}
 	}
 	return band{roundStart, roundEnd, roundFit}

@@ -50,6 +50,10 @@ type Load struct {
 	Backlog  []time.Duration   // how long each partition needs to confirm what is sealed for it; nil: nothing waits
 	Ack      []time.Duration   // how long each partition takes to confirm a frame; 0 or nil: not known
 	Lost     []int32           // partitions that cannot be reached
+	// Confirmed is what the backend confirms of each partition, weight a second, where that is all it takes: of those whose
+	// backlog is long and grows while those of others do not. 0 for the others; nil: none is like that.
+	Confirmed []float64
+	Refused   map[[2]uint64]float64 // weight a second that was refused of keys with a Limit; not in the rates
 }
 
 // Figures of the rules; where they are from is in docs/RATIONALE.md.
@@ -94,6 +98,8 @@ type Planner struct {
 	round  round
 	size   elastic
 	guards guards
+	limits map[[2]uint64]*limited
+	over   map[[2]uint64]keyState // keys that bring more than a partition takes, and have no limit yet
 }
 
 // keyState is what is remembered of a key from tick to tick.
@@ -108,7 +114,8 @@ func NewPlanner(s Settings) *Planner {
 	if s.Hold == 0 {
 		s.Hold = hold
 	}
-	return &Planner{s: s, loads: loads{memory: s.memory()}, keys: map[[2]uint64]*keyState{}, rest: map[int32]time.Duration{}, guards: newGuards()}
+	return &Planner{s: s, loads: loads{memory: s.memory()}, keys: map[[2]uint64]*keyState{}, rest: map[int32]time.Duration{}, guards: newGuards(),
+		limits: map[[2]uint64]*limited{}, over: map[[2]uint64]keyState{}}
 }
 
 // planning is one call of Next.
@@ -118,6 +125,8 @@ type planning struct {
 	load  Load
 	now   time.Duration
 	out   Plan
+
+	ordering Ordering // of the key that is looked at
 	// of the smoothed loads, moves that are under way counted as done:
 	partition []float64 // weight a second
 	solid     []float64 // of it, what stays where the table puts it: the rest is of keys that are spread
@@ -138,11 +147,12 @@ func (p *Planner) Next(table *Table, load Load, now time.Duration) Plan {
 		return Plan{}
 	}
 	p.loads.add(table, &load)
-	n := &planning{Planner: p, table: table, load: load, now: now.Truncate(time.Millisecond)}
+	n := &planning{Planner: p, table: table, load: load, now: now.Truncate(time.Millisecond), ordering: p.s.Ordering}
 	n.know()
 	n.measure()
 	n.watch()
 	n.planKeys()
+	n.planLimits()
 	p.ticks++
 	if p.quiet++; len(n.out.Changes) > 0 {
 		p.quiet = 0
@@ -233,7 +243,7 @@ func (n *planning) note(format string, args ...any) {
 }
 
 // ordered reports whether a move has to wait for what is under way.
-func (n *planning) ordered() bool { return n.s.Ordering != Unordered }
+func (n *planning) ordered() bool { return n.s.Ordering != Unordered || n.table.classed }
 
 // memory is the half-life of the loads of slots. Spread keys even out at once what a partition gets more, so that there is time
 // to look closely: what is not seen better than by noise cannot be evened out better.

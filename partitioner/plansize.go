@@ -23,11 +23,11 @@ const shrinkTo = 0.8
 // Elastic tells whether the number of partitions follows the load.
 func (s *Settings) Elastic() bool { return s.Max > 0 && s.Target > 0 }
 
-// Settled reports whether a stream without load has nothing to change: it has as few partitions as it may have, and none is
-// still to be emptied.
+// Settled reports whether a stream without load has nothing to change: no key is split or limited, it has as few partitions as
+// it may have, and none is still to be emptied.
 func (p *Planner) Settled(t *Table) bool {
 	n := planning{Planner: p, table: t}
-	return len(t.splits.all) == 0 && !n.draining() && (p.s.Max == 0 || len(t.active) == max(p.s.Min, 1))
+	return len(t.splits.all)+len(p.limits) == 0 && !n.draining() && (p.s.Max == 0 || len(t.active) == max(p.s.Min, 1))
 }
 
 // planSize lets the number of active partitions follow the load: the same band and holds as for keys.
@@ -139,7 +139,7 @@ func (m *moves) fill() bool {
 // joining reports whether partition p is new and has not got its share yet: it has nothing, or was being filled, or, for one
 // who plans from now on, looks like it. One that has few slots because one of them is heavy, or was, does not.
 func (m *moves) joining(p int32, count, share int) bool {
-	if (count == 0 || m.s.Max > 0 && 2*count < share) && m.relative(p) < 0.5 {
+	if (count == 0 || m.s.Min < m.s.Max && 2*count < share) && m.relative(p) < 0.5 {
 		m.size.joining = p + 1
 	}
 	return m.size.joining == p+1 && count < share

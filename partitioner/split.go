@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/bits"
 	"time"
+
+	"github.com/headgate-io/headgate/event"
 )
 
 // Split is a key whose events are spread over child slots, as it is in a table.
@@ -18,6 +20,7 @@ type SplitTerms struct {
 	Spread bool          // an event may go to any child; else the child is that of its source
 	Born   time.Duration // when it was split, since the epoch of Unix, in whole milliseconds
 	Hold   time.Duration // it is not merged before Born+Hold
+	Class  event.Class   // of the key
 }
 
 type split struct {

@@ -3,6 +3,8 @@ package partitioner
 import (
 	"fmt"
 	"slices"
+
+	"github.com/headgate-io/headgate/event"
 )
 
 // The steps of a key's life as a split one. The caller sees to it that nothing of the key is on its way under an older
@@ -84,14 +86,15 @@ func (t *Table) Merge(hi, lo uint64) (*Table, error) {
 }
 
 // Loosen makes every split key one whose events go to the least loaded of its partitions: its stream orders nothing any
-// more. A table without split keys, or in which all are like that, is returned as it is.
+// more but keys of other classes. A table without split keys, or in which all are like that, is returned as it is.
 func (t *Table) Loosen() *Table {
-	if !slices.ContainsFunc(t.splits.all, func(s split) bool { return !s.Spread }) {
+	fixed := func(s split) bool { return !s.Spread && s.Class == event.AsStream }
+	if !slices.ContainsFunc(t.splits.all, fixed) {
 		return t
 	}
 	n := t.next()
 	for i := range n.splits.all {
-		n.splits.all[i].Spread = true
+		n.splits.all[i].Spread = n.splits.all[i].Spread || fixed(n.splits.all[i])
 	}
 	n.splits = newSplits(n.splits.all)
 	return n

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/headgate-io/headgate/event"
 )
 
 // stored is the form in which a table is kept and exchanged: JSON with the columns of the slots as bytes. The
@@ -25,6 +27,7 @@ type stored struct {
 	Ledger     *storedLedger     `json:"ledger,omitempty"`
 	Pending    []storedChange    `json:"pending,omitempty"`
 	After      []storedMark      `json:"after,omitempty"`
+	Classed    bool              `json:"classed,omitempty"`
 }
 
 type storedPartition struct {
@@ -37,6 +40,7 @@ type storedSplit struct {
 	Lo       uint64     `json:"lo,string"`
 	Children [][4]int64 `json:"children"` // id, owner, target, epoch
 	Spread   bool       `json:"spread,omitempty"`
+	Class    string     `json:"class,omitempty"`
 	Born     int64      `json:"born,omitempty"` // milliseconds, as all times
 	Hold     int64      `json:"hold,omitempty"`
 }
@@ -51,7 +55,7 @@ func checkOf(secret Secret) uint64 {
 
 // MarshalJSON returns the stored form, which is smaller than 256 KiB.
 func (t *Table) MarshalJSON() ([]byte, error) {
-	s := stored{Format: storedFormat, Version: t.version, Check: checkOf(t.secret), NextChild: t.nextChild}
+	s := stored{Format: storedFormat, Version: t.version, Check: checkOf(t.secret), NextChild: t.nextChild, Classed: t.classed}
 	for _, p := range t.partitions {
 		s.Partitions = append(s.Partitions, storedPartition{p.Weight, p.State.String()})
 	}
@@ -70,7 +74,7 @@ func (t *Table) MarshalJSON() ([]byte, error) {
 	}
 	s.Ledger, s.Pending, s.After = storeLedger(&t.ledger), storePending(t.pending), storeMarks(t.after)
 	for _, one := range t.splits.all {
-		entry := storedSplit{Hi: one.hi, Lo: one.lo, Spread: one.Spread, Born: one.Born.Milliseconds(), Hold: one.Hold.Milliseconds()}
+		entry := storedSplit{Hi: one.hi, Lo: one.lo, Spread: one.Spread, Born: one.Born.Milliseconds(), Hold: one.Hold.Milliseconds(), Class: one.Class.String()}
 		for _, c := range one.children {
 			entry.Children = append(entry.Children, [4]int64{int64(c.id), int64(c.owner), int64(c.target), int64(c.epoch)})
 		}
@@ -106,7 +110,7 @@ func parseTable(secret Secret, doc []byte) (*Table, error) {
 	case s.Check != checkOf(secret):
 		return nil, errors.New("it was made with another secret")
 	}
-	t := &Table{version: s.Version, secret: secret, nextChild: s.NextChild}
+	t := &Table{version: s.Version, secret: secret, nextChild: s.NextChild, classed: s.Classed}
 	switch s.Hash {
 	case "", SipHash.String():
 	case Murmur2.String():
@@ -174,7 +178,11 @@ func (t *Table) parseSplits(all []storedSplit) error {
 		if s.Born < 0 || s.Hold < 0 || max(s.Born, s.Hold) > maxMilliseconds {
 			return fmt.Errorf("key %016x%016x: born %d, hold %d", s.Hi, s.Lo, s.Born, s.Hold)
 		}
-		one := split{hi: s.Hi, lo: s.Lo, SplitTerms: SplitTerms{s.Spread, milliseconds(s.Born), milliseconds(s.Hold)}}
+		class, ok := event.ParseClass(s.Class)
+		if !ok || class == event.ClassStrict || class != event.AsStream && s.Spread {
+			return fmt.Errorf("key %016x%016x: split with class %q", s.Hi, s.Lo, s.Class)
+		}
+		one := split{hi: s.Hi, lo: s.Lo, SplitTerms: SplitTerms{s.Spread, milliseconds(s.Born), milliseconds(s.Hold), class}}
 		for _, c := range s.Children {
 			id := c[0]
 			if id < int64(len(t.slots)) || id >= int64(t.nextChild) || used[id] {

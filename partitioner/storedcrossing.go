@@ -3,6 +3,8 @@ package partitioner
 import (
 	"errors"
 	"fmt"
+
+	"github.com/headgate-io/headgate/event"
 )
 
 // storedChange is a prepared change of a key in the stored form.
@@ -14,6 +16,7 @@ type storedChange struct {
 	Spread     bool    `json:"spread,omitempty"`
 	Born       int64   `json:"born,omitempty"`
 	Hold       int64   `json:"hold,omitempty"`
+	Class      string  `json:"class,omitempty"`
 }
 
 // storedMark is a Predecessor in the stored form.
@@ -28,7 +31,7 @@ func storePending(all []Change) (out []storedChange) {
 	for _, c := range all {
 		out = append(out, storedChange{
 			Kind: c.Kind.String(), Hi: c.Hi, Lo: c.Lo, Partitions: c.Partitions, Spread: c.Terms.Spread,
-			Born: c.Terms.Born.Milliseconds(), Hold: c.Terms.Hold.Milliseconds(),
+			Born: c.Terms.Born.Milliseconds(), Hold: c.Terms.Hold.Milliseconds(), Class: c.Terms.Class.String(),
 		})
 	}
 	return out
@@ -48,11 +51,12 @@ func (t *Table) parseCrossing(s *stored) error {
 	}
 	for _, c := range s.Pending {
 		kind, ok := parseKind(c.Kind)
-		if !ok || kind != SplitKey && kind != GrowKey && kind != MergeKey || min(c.Born, c.Hold) < 0 || max(c.Born, c.Hold) > maxMilliseconds {
+		class, known := event.ParseClass(c.Class)
+		if !ok || !known || kind != SplitKey && kind != GrowKey && kind != MergeKey || min(c.Born, c.Hold) < 0 || max(c.Born, c.Hold) > maxMilliseconds {
 			return fmt.Errorf("a change %q is under way", c.Kind)
 		}
 		t.pending = append(t.pending, Change{Kind: kind, Hi: c.Hi, Lo: c.Lo, Partitions: c.Partitions,
-			Terms: SplitTerms{c.Spread, milliseconds(c.Born), milliseconds(c.Hold)}})
+			Terms: SplitTerms{c.Spread, milliseconds(c.Born), milliseconds(c.Hold), class}})
 	}
 	for _, m := range s.After {
 		if n := int32(len(t.partitions)); m.From < 0 || m.To < 0 || m.From >= n || m.To >= n || m.Number == 0 || m.Gateway == "" {

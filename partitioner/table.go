@@ -61,6 +61,7 @@ type Table struct {
 	nextChild  int32 // child slot ids from here on were never used; below it they are never used again
 	ledger     Ledger
 	pending    []Change      // of keys, prepared; see Begin
+	classed    bool          // see Classed
 	held       *held         // what is between two owners because of them or of moves, nil for nothing
 	after      []Predecessor // see Finish
 }
@@ -131,8 +132,13 @@ func (t *Table) Lookup(hi, lo, source uint64) Place {
 
 // Locate returns the upper half of the keyed hash of a key, and where its events from a source go.
 func (t *Table) Locate(key, source []byte) (hash uint64, at Place) {
+	return t.LocateIn(event.AsStream, key, source)
+}
+
+// LocateIn is Locate of a key in a class.
+func (t *Table) LocateIn(c event.Class, key, source []byte) (hash uint64, at Place) {
 	_, producer := Hash(t.secret, source)
-	hi, lo := t.KeyHash(key)
+	hi, lo := t.ClassHash(c, key)
 	return hi, t.Lookup(hi, lo, producer)
 }
 

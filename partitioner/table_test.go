@@ -324,7 +324,7 @@ func lived(t testing.TB, seed uint64) *Table {
 func step(t *Table, rnd *rand.Rand) (*Table, error) {
 	id := int32(rnd.IntN(t.Slots() + 20))
 	p := int32(rnd.IntN(len(t.partitions)))
-	terms := SplitTerms{rnd.IntN(2) == 0, time.Duration(rnd.IntN(1e9)) * time.Millisecond, time.Duration(rnd.IntN(1e6)) * time.Millisecond}
+	terms := SplitTerms{rnd.IntN(2) == 0, time.Duration(rnd.IntN(1e9)) * time.Millisecond, time.Duration(rnd.IntN(1e6)) * time.Millisecond, event.AsStream}
 	switch rnd.IntN(16) {
 	case 0:
 		return t.AddPartition(rnd.Float64())

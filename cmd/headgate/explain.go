@@ -14,7 +14,7 @@ import (
 )
 
 // explainOptions are the flags of explain.
-type explainOptions struct{ stream, mediaType, key, output string }
+type explainOptions struct{ stream, mediaType, key, ordering, output string }
 
 func newExplainCommand() *cobra.Command {
 	var o explainOptions
@@ -30,6 +30,7 @@ func newExplainCommand() *cobra.Command {
 	streamFlag(cmd, &o.stream)
 	cmd.Flags().StringVar(&o.mediaType, "type", ndjson, "media type of the file")
 	cmd.Flags().StringVar(&o.key, "key", "", "key of events that get no other (Headgate-Key)")
+	cmd.Flags().StringVar(&o.ordering, "ordering", "", "order that is asked for, strict or source (Headgate-Ordering)")
 	outputFlag(cmd, &o.output, "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := requireStream(o.stream); err != nil {
@@ -52,8 +53,11 @@ func newExplainCommand() *cobra.Command {
 		defer stop()
 		return e.explainAll(func(b *batch) (answer trialAnswer, err error) {
 			c := call{method: http.MethodPost, path: "/v1/streams/" + url.PathEscape(o.stream) + "/events?dry_run=true", mediaType: o.mediaType, body: b.body}
-			if o.key != "" {
-				c.header = http.Header{"Headgate-Key": {o.key}}
+			c.header = http.Header{}
+			for name, value := range map[string]string{"Headgate-Key": o.key, "Headgate-Ordering": o.ordering} {
+				if value != "" {
+					c.header.Set(name, value)
+				}
 			}
 			_, err = to.do(ctx, c, &answer)
 			return answer, err

@@ -14,7 +14,7 @@ var table = map[event.Code]Kind{
 	event.AmbiguousContentType: {400, false}, event.BadFraming: {400, false}, event.AmbiguousFraming: {400, false},
 	event.IncompleteBody: {400, true}, event.BadGzip: {400, false}, event.BadZstd: {400, false},
 	event.BadDeflate: {400, false}, event.BadBr: {400, false}, event.BadSnappy: {400, false},
-	event.ZstdWindow: {400, false}, event.BadParameter: {400, false}, event.BadConfiguration: {400, false},
+	event.ZstdWindow: {400, false}, event.BadParameter: {400, false}, event.LooserOrdering: {400, false}, event.BadConfiguration: {400, false},
 	event.Unauthorized: {401, false}, event.Forbidden: {403, false},
 	event.NotFound: {404, false}, event.UnknownStream: {404, false}, event.BadStreamName: {404, false},
 	event.UnknownPlugin: {404, false}, event.UnknownLetter: {404, false}, event.MethodNotAllowed: {405, false},
