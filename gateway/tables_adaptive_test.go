@@ -48,6 +48,7 @@ func (in *instance) flood(stream string) *flood {
 
 func (in *instance) floodEvery(stream, asks string, every time.Duration) *flood {
 	f := &flood{in: in, stream: stream, asks: asks, hot: 40, sources: sources, every: every, sent: make([]int, sources), stop: make(chan struct{})}
+	f.calm.Store(asks == "strict") // a hot key would be limited
 	for s := range sources {
 		f.all.Go(func() { f.run(s) })
 	}
