@@ -48,8 +48,8 @@ func (h *h3) ServeHTTP(w http.ResponseWriter, from *http.Request) {
 	deepen(0)
 	start := time.Now()
 	c, _ := from.Context().Value(h3ConnKey{}).(*h3Conn)
-	c.active.Add(1)
-	defer c.active.Add(-1)
+	c.begin()
+	defer c.end(h.server.IdleTimeout)
 	if asksForWebTransport(from) {
 		h.webtransport(w, from, c)
 		return

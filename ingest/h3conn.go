@@ -15,6 +15,10 @@ type h3Conn struct {
 	*quic.Conn
 	active atomic.Int64 // requests whose header was read and whose answer is not written
 
+	// quiet runs while no request is active. http3 has a deadline for connections without streams alone: one on which a header does
+	// not end would be open until its age.
+	quiet *time.Timer
+
 	datagrams context.CancelFunc // they are not refused any more
 	tunnels   atomic.Int64       // sessions over WebTransport
 }
@@ -33,16 +37,27 @@ func (h *h3) attach(ctx context.Context, conn *quic.Conn) context.Context {
 	h.mu.Lock()
 	h.conns[c] = struct{}{}
 	h.mu.Unlock()
+	c.quiet = time.AfterFunc(h.server.IdleTimeout, func() { c.leave() })
 	context.AfterFunc(conn.Context(), func() {
 		h.mu.Lock()
 		delete(h.conns, c)
 		h.mu.Unlock()
 		stop()
+		c.quiet.Stop()
 	})
 	if h.age > 0 {
 		go c.expire(h.age)
 	}
 	return context.WithValue(ctx, h3ConnKey{}, c)
+}
+
+// begin counts a request whose header is there; end, that it is answered.
+func (c *h3Conn) begin() { c.active.Add(1) }
+
+func (c *h3Conn) end(idle time.Duration) {
+	if c.active.Add(-1) == 0 {
+		c.quiet.Reset(idle)
+	}
 }
 
 // settled is how long a connection without requests is left open for what may still be on its way.
