@@ -82,7 +82,9 @@ func TestF58SessionOverKills(t *testing.T) {
 	accepted, duplicates := 0, 0
 	for _, b := range all {
 		r, err := b.Wait(t.Context())
-		if err != nil || r.Accepted+r.Duplicates != each || r.Settled > 0 {
+		// Of what was settled longer than 64 frames before a kill, and whose RESULT was on its way, only that is known: how much it is
+		// depends on how fast who is.
+		if err != nil || r.Accepted+r.Duplicates+r.Settled != each {
 			t.Errorf("%d: %+v %v", b.First, r, err)
 		}
 		accepted, duplicates = accepted+r.Accepted, duplicates+r.Duplicates
