@@ -130,7 +130,7 @@ func TestF17FlappingBackend(t *testing.T) {
 
 // F21: one event that the node refuses for good is set aside alone, with its reason; its partition moves on.
 func TestF21PoisonEvent(t *testing.T) {
-	b := newBed(t, result{Fault: "F21", What: "an event that the backend refuses", Cycles: 1}).onNode()
+	b := newBed(t, result{Fault: "F21", What: "an event that the backend refuses", Cycles: 1}).onNode().with("http.request_timeout=5m")
 	const poison = `{"id":"poison","k":"key-0-0"}`
 	b.node.Judge(func(r *forward.Run) forwardtest.Answer {
 		a := forwardtest.Answer{}

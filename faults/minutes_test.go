@@ -136,7 +136,7 @@ func (b *bed) crashBy(at string) {
 		b.load.run(g.http, nil)
 		quit.Stop()
 	}
-	if !g.died(20 * time.Second) {
+	if !g.died(enough) {
 		b.t.Fatalf("seed %d: %s: it answers nothing and lives; log:\n%s", b.Seed, at, g.log)
 	}
 	b.Cycles++

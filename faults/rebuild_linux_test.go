@@ -14,12 +14,12 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// F31: an embedded store of a million small messages without its indexes is read anew at a start, within the memory that the start
+// F31: an embedded store of half a million small messages without its indexes is read anew at a start, within the memory that the start
 // says that it needs.
 func TestF31AStoreIsIndexedAnew(t *testing.T) {
 	long(t)
-	const messages = 1_000_000
-	b := newBed(t, result{Fault: "F31", What: "a store of a million messages without its index", Cycles: 1})
+	const messages = 500_000
+	b := newBed(t, result{Fault: "F31", What: "a store of 500,000 messages without its index", Cycles: 1})
 	b.with("streams={s: {partitions: 1}}")
 	g := start(t, b.data, "", b.settings...)
 	if status, answer, _ := g.post(mainStream, "ack=delivered", `{"id":"x"}`); status != 200 {
