@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/internal/jsonscan"
 	"github.com/headgate-io/headgate/internal/simulate"
 	"github.com/headgate-io/headgate/partitioner"
@@ -18,7 +21,8 @@ import (
 // simulateOptions are the flags of simulate.
 type simulateOptions struct {
 	zipf                                     float64
-	keys, events, warmup, partitions         int
+	keys, events, warmup                     int
+	partitions, target                       string
 	gateways, producers, size, drift, fanout int
 	rate                                     float64
 	trace, key, ordering, plot               string
@@ -46,7 +50,8 @@ func newSimulateCommand(c clock) *cobra.Command {
 	f.StringVar(&o.key, "key", "", "recorded stream: JSON pointer to the key")
 	f.IntVar(&o.events, "events", 0, "events that are measured; a trace is repeated (default 1000000, or the whole trace if that is more)")
 	f.IntVar(&o.warmup, "warmup", -1, "events before that (default 10 seconds of --rate)")
-	f.IntVar(&o.partitions, "partitions", 16, "number of partitions")
+	f.StringVar(&o.partitions, "partitions", "16", "number of partitions, or 4..64 for one that follows the load")
+	f.StringVar(&o.target, "target", "", "bytes a second that a partition is meant to take, like 5MiB/s")
 	f.IntVar(&o.gateways, "gateways", 1, "number of gateways, each with a sketch of its own")
 	f.IntVar(&o.producers, "producers", 1000, "number of producers")
 	f.Float64Var(&o.rate, "rate", 100_000, "events a second of virtual time")
@@ -85,15 +90,16 @@ func runSimulation(ctx context.Context, c simulate.Config, from simulate.Source)
 
 // prepare checks the flags and opens the stream.
 func (o *simulateOptions) prepare(stdin io.Reader) (simulate.Config, simulate.Source, error) {
-	c := simulate.Config{Partitions: o.partitions, Gateways: o.gateways, Producers: o.producers, Rate: o.rate, Events: o.events,
+	c := simulate.Config{Gateways: o.gateways, Producers: o.producers, Rate: o.rate, Events: o.events,
 		Warmup: o.warmup, Seed: o.seed, Settings: partitioner.Settings{MaxFanout: o.fanout}}
 	var ok bool
 	if c.Ordering, ok = partitioner.ParseOrdering(o.ordering); !ok {
 		return c, nil, usagef("--ordering is strict, source or none, not %q", o.ordering)
 	}
+	if err := o.numbers(&c); err != nil {
+		return c, nil, err
+	}
 	switch {
-	case o.partitions < 1 || o.partitions > partitioner.MaxPartitions:
-		return c, nil, usagef("--partitions is 1 to %d", partitioner.MaxPartitions)
 	case o.gateways < 1 || o.gateways > 1000 || o.producers < 1 || o.keys < 1 || o.size < 0 || o.drift < 0 || o.fanout < 0 || o.events < 0:
 		return c, nil, usagef("--gateways (up to 1000), --producers and --keys are at least 1; other numbers are not negative")
 	case !(o.rate >= 10 && o.rate <= 1e9) || !(o.zipf >= 0 && o.zipf <= 10):
@@ -115,6 +121,35 @@ func (o *simulateOptions) prepare(stdin io.Reader) (simulate.Config, simulate.So
 		}
 	}
 	return c, from, nil
+}
+
+// numbers reads the number of partitions, or its bounds, and their target.
+func (o *simulateOptions) numbers(c *simulate.Config) error {
+	first, last, elastic := strings.Cut(o.partitions, "..")
+	if !elastic {
+		last = first
+	}
+	var err1, err2, err3 error
+	s := &c.Settings
+	s.Min, err1 = strconv.Atoi(first)
+	s.Max, err2 = strconv.Atoi(last)
+	if o.target != "" {
+		var target config.PerSecond
+		err3 = target.UnmarshalText([]byte(o.target))
+		s.Target = float64(target)
+	}
+	switch {
+	case err1 != nil || err2 != nil || s.Min < 1 || s.Max < s.Min || s.Max > partitioner.MaxPartitions:
+		return usagef("--partitions is 1 to %d, or two of these like 4..64, the lower one first, not %q", partitioner.MaxPartitions, o.partitions)
+	case err3 != nil:
+		return usagef("--target is what a partition is meant to take, like 5MiB/s, not %q", o.target)
+	case elastic && s.Target == 0:
+		return usagef("--partitions %s needs --target, what a partition is meant to take, like 5MiB/s", o.partitions)
+	}
+	if c.Partitions = s.Max; elastic {
+		c.First = s.Min
+	}
+	return nil
 }
 
 func (o *simulateOptions) source(stdin io.Reader) (simulate.Source, error) {
@@ -167,7 +202,7 @@ func (o *simulateOptions) report(w io.Writer, t *simulate.Tally) error {
 		}
 	}
 	r, h := t.Result, t.Result.Headgate
-	fmt.Fprintf(w, "%d events of %d keys on %d partitions, %v of virtual time, ordering %s\n\n", r.Events, r.Keys, o.partitions,
+	fmt.Fprintf(w, "%d events of %d keys on %s partitions, %v of virtual time, ordering %s\n\n", r.Events, r.Keys, o.partitions,
 		time.Duration(r.Seconds*float64(time.Second)).Round(time.Second), o.ordering)
 	fmt.Fprintf(w, "%-12s %10s %12s %12s\n", "", "max/mean", "imbalance", "replication")
 	for _, line := range []struct {
@@ -175,6 +210,9 @@ func (o *simulateOptions) report(w io.Writer, t *simulate.Tally) error {
 		simulate.Outcome
 	}{{"headgate", h.Outcome}, {"hashing", r.Hashing}, {"two-choice", r.TwoChoice}} {
 		fmt.Fprintf(w, "%-12s %10.3f %12.2e %12.3f\n", line.name, line.MaxOverMean, line.Imbalance, line.Replication)
+	}
+	if h.Added+h.Drained > 0 {
+		fmt.Fprintf(w, "\n%d partitions take part at the end: %d were added, %d given up; max/mean is that of the last second\n", h.Active, h.Added, h.Drained)
 	}
 	fmt.Fprintf(w, "\nno placement gets below a max/mean of %.3f with this ordering\n", h.Bound)
 	fmt.Fprintf(w, "%d keys were split (%.3g %%): %d splits, %d times more children, %d merges; %d slots moved, %d of them in the second half\n",

@@ -3,6 +3,7 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -15,7 +16,8 @@ const Tick = 100 * time.Millisecond
 
 // Config is what is simulated.
 type Config struct {
-	Partitions int
+	Partitions int // the most that there may be
+	First      int // that take part at first; 0: all
 	Gateways   int // each has a sketch of its own and knows only its own load
 	Producers  int
 	Rate       float64 // events a second of virtual time
@@ -98,7 +100,7 @@ func newSimulation(c Config, keys []string) (*simulation, error) {
 	for i := range s.secret {
 		s.secret[i] = byte(s.random.next())
 	}
-	table, err := partitioner.NewTable(s.secret, partitioner.SlotsFor(c.Partitions), partitioner.Equal(c.Partitions))
+	table, err := partitioner.NewTable(s.secret, partitioner.SlotsFor(c.Partitions), partitioner.Equal(cmp.Or(c.First, c.Partitions)))
 	if err != nil {
 		return nil, err
 	}

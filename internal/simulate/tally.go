@@ -26,7 +26,10 @@ type Result struct {
 		Grows        int     `json:"grows"`
 		Merges       int     `json:"merges"`
 		Moves        int     `json:"moves"`
-		LateMoves    int     `json:"late_moves"` // in the second half of what was measured
+		LateMoves    int     `json:"late_moves"`         // in the second half of what was measured
+		Active       int     `json:"active_partitions"`  // at the end
+		Added        int     `json:"added_partitions"`   // how often one began to take part
+		Drained      int     `json:"drained_partitions"` // or was given up
 		KeysSplit    int     `json:"keys_split"`
 		SplitShare   float64 `json:"keys_split_share"` // of the keys that came
 	} `json:"headgate"`
@@ -128,6 +131,10 @@ func (t *Tally) tick(now time.Duration, p partitioner.Plan) {
 			r.Grows++
 		case partitioner.MergeKey:
 			r.Merges++
+		case partitioner.AddPartition, partitioner.ActivatePartition:
+			r.Added++
+		case partitioner.DrainPartition:
+			r.Drained++
 		case partitioner.MoveSlot:
 			r.Moves++
 			if now > t.half {
@@ -188,6 +195,10 @@ func (t *Tally) finish(table *partitioner.Table) {
 	keys := math.Max(1, float64(r.Keys))
 	h := &r.Headgate
 	h.Outcome, r.Hashing, r.TwoChoice = outcome(t.load, held/keys), outcome(t.hashing, 1), outcome(t.two, two/keys)
+	h.Active = table.Active()
+	if t.c.First > 0 && len(t.Seconds) > 0 { // the number changes: only what takes part at the end can be compared
+		h.Outcome = outcome(active(table, t.Seconds[len(t.Seconds)-1].Partitions), held/keys)
+	}
 	h.KeysSplit, h.SplitShare = len(t.split), float64(len(t.split))/keys
 	h.Bound = t.bound(hottest, total)
 	h.TimeAveraged = t.uneven / math.Max(1, float64(len(t.Seconds)))
@@ -196,6 +207,16 @@ func (t *Tally) finish(table *partitioner.Table) {
 		t.Hottest = append(t.Hottest, Hot{s.Hi, s.Lo, len(s.Children)})
 	}
 	slices.SortStableFunc(t.Hottest, func(a, b Hot) int { return b.Partitions - a.Partitions })
+}
+
+// active are the loads of the partitions that take part.
+func active(table *partitioner.Table, loads []float64) (all []float64) {
+	for p, is := range table.Partitions() {
+		if is.State == partitioner.Active && p < len(loads) {
+			all = append(all, loads[p])
+		}
+	}
+	return all
 }
 
 // bound is the max over mean that no placement gets below: what cannot be divided is on one partition.
