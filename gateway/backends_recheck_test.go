@@ -33,7 +33,7 @@ func TestN02WhatTheBackendLostIsSentAgain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			side, err := js.New(nc)
+			side, err := js.New(nc, js.WithDefaultTimeout(time.Minute))
 			if err == nil {
 				err = side.DeleteStream(t.Context(), "HEADGATE_web")
 			}

@@ -190,6 +190,7 @@ func refuses(t *testing.T, code int, args ...string) string {
 }
 
 func TestExternalNATSAwayAtStart(t *testing.T) {
+	t.Parallel() // it waits for ten seconds
 	server := newNATS(t, "")
 	out := refuses(t, 1, "--set", fmt.Sprintf("backends={bus: {jetstream: {url: %q}}}", "nats://user:secret@"+server.addr))
 	if !strings.Contains(out, "backends.bus: connect to nats://user:xxxxx@"+server.addr) || strings.Contains(out, "secret") {

@@ -45,7 +45,7 @@ func newRig(t testing.TB, dir string, maxBytes int64) *rig {
 	t.Cleanup(server.Close)
 	r := &rig{t: t, server: server}
 	r.conn = r.connect()
-	if r.side, err = js.New(r.connect()); err != nil {
+	if r.side, err = js.New(r.connect(), js.WithDefaultTimeout(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if r.reader, err = jetstream.NewReader(r.connect(), 1); err != nil {

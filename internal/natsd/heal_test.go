@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -25,7 +26,7 @@ func TestF09AStoreThatWasGivenUpIsOpenedAgain(t *testing.T) {
 	}
 	back := make(chan struct{}, 1)
 	nc.SetReconnectHandler(func(*nats.Conn) { back <- struct{}{} })
-	js, err := jetstream.New(nc)
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
