@@ -112,7 +112,7 @@ func TestF58ChromiumOverAKill(t *testing.T) {
 	hash := sha256.Sum256(block.Bytes)
 	data, args := t.TempDir(), []string(nil)
 	p, over := browse(t, url.Values{"stream": {"web"}, "events": {"5000"}, "hash": {hex.EncodeToString(hash[:])}}, func(origin string) (*process, []string) {
-		args = []string{"--set", "http.cors.origins=[" + origin + "]", "--set", "http.tls.cert=" + cert, "--set", "http.tls.key=" + key}
+		args = []string{"--set", "http.cors.origins=[" + origin + "]", "--set", "http.tls.listen=127.0.0.1:0", "--set", "http.tls.cert=" + cert, "--set", "http.tls.key=" + key}
 		return startGateway(t, data, append(args, onQUIC...)...), nil
 	})
 	p.until("the page has sent something", func() bool {
