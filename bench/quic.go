@@ -58,6 +58,7 @@ func (v verdict) String() string {
 type quicSample struct {
 	quicReport
 	CPU    float64 // seconds of the server per million events
+	All    float64 // the same of the load generator and the sink too
 	Before int     // resident bytes of the server before, and at its peak
 	Peak   int
 }
@@ -144,11 +145,20 @@ func (q *quicBench) measure(ctx context.Context, c quicCase, events int) (s quic
 	if err != nil {
 		return s, err
 	}
+	taken, err := sinkProcess.cpu()
+	if err != nil {
+		return s, err
+	}
 	if s.quicReport, err = q.drive(ctx, c, address, events); err != nil {
 		return s, err
 	}
 	after, err := p.idleCPU(ctx)
+	if err != nil {
+		return s, err
+	}
+	passed, err := sinkProcess.cpu()
 	s.CPU = (after - before) / float64(s.Events) * 1e6
+	s.All = s.CPU + (s.Spent+passed-taken)/float64(s.Events)*1e6
 	fmt.Fprintf(os.Stderr, "%-16s %8.0f events/s %7.1f MB/s %6.3f CPU s per million, p50 %.2f ms, p99 %.2f ms\n", c.name,
 		float64(s.Events)/s.Seconds, float64(s.Bytes)/s.Seconds/1e6, s.CPU, s.P50, s.P99)
 	return s, err

@@ -78,7 +78,8 @@ func runQUICLoad(ctx context.Context, args []string) error {
 // quicReport is what the load generator prints.
 type quicReport struct {
 	loadReport
-	Bytes int64 `json:"bytes"` // of bodies
+	Bytes int64   `json:"bytes"` // of bodies
+	Spent float64 `json:"cpu"`   // seconds of CPU time of the load generator, between the first and the last frame
 }
 
 // prepare makes frames, or bodies, that hold all lines once.
@@ -100,12 +101,13 @@ func (l *quicLoad) prepare() {
 func (l *quicLoad) run(ctx context.Context, send sender) (r quicReport, err error) {
 	times, errs := make([][]time.Duration, l.conns), make([]error, l.conns)
 	var workers sync.WaitGroup
-	start := time.Now()
+	start, before := time.Now(), ownCPU()
 	for i := range l.conns {
 		workers.Go(func() { times[i], errs[i] = send(ctx, i) })
 	}
 	workers.Wait()
 	r.Events, r.Bytes, r.Seconds = l.total*l.batch, l.bytes.Load(), time.Since(start).Seconds()
+	r.Spent = ownCPU() - before
 	all := slices.Concat(times...)
 	slices.Sort(all)
 	if len(all) > 0 {
