@@ -63,6 +63,9 @@ func (h *history) since(number uint64) []happening {
 
 // record tells what became of changes.
 func (a *adaptive) record(t *partitioner.Table, changes []partitioner.Change, outcome string) {
+	if a.meter != nil { // a key may have been too fast for its name
+		a.names.learn(a.meter, t, &a.figures.Load().heavy)
+	}
 	for _, c := range changes {
 		if outcome == done {
 			a.counts.count(c.Kind)

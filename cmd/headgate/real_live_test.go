@@ -31,11 +31,13 @@ type live struct {
 	pace     time.Duration // between two requests of a source
 	total    atomic.Int64  // events to be sent, at least
 
-	data string
-	now  atomic.Pointer[process]
-	hot  atomic.Pointer[string] // nil: there is none
-	sent atomic.Int64
-	over chan struct{}
+	data     string
+	settings []string
+	more     string // of the stream's definition
+	now      atomic.Pointer[process]
+	hot      atomic.Pointer[string] // nil: there is none
+	sent     atomic.Int64
+	over     chan struct{}
 
 	mu     sync.Mutex
 	splits map[string]time.Time // when the watch told that a key is split
@@ -55,13 +57,16 @@ func newLive(t *testing.T, ordering string, sources int, total int64) *live {
 	l := &live{t: t, ordering: ordering, sources: sources, data: t.TempDir(), over: make(chan struct{}),
 		splits: map[string]time.Time{}, merged: map[string]bool{}, stalls: map[string]int{}, notes: map[string]int{}}
 	l.total.Store(total)
-	l.start()
 	return l
 }
 
 func (l *live) start() {
-	l.now.Store(startGateway(l.t, l.data, "--set", fmt.Sprintf(
-		"streams={s: {key: {json: /k}, id: {json: /id, window: {ids: 2000000}}, partitions: 8, ordering: %s, adaptive: {hold: 1s}}}", l.ordering)))
+	l.now.Store(startGateway(l.t, l.data, append(l.settings, "--set", "streams={s: "+l.definition("")+"}")...))
+}
+
+// definition is that of the stream.
+func (l *live) definition(more string) string {
+	return fmt.Sprintf("{key: {json: /k}, id: {json: /id, window: {ids: 2000000}}, partitions: 8, ordering: %s, adaptive: {hold: 1s}%s%s}", l.ordering, l.more, more)
 }
 
 // source sends until enough is sent, each request again until it is answered: with the same ids, so that nothing comes twice.
@@ -75,7 +80,7 @@ func (l *live) source(number int, client *http.Client) {
 			if hot := l.hot.Load(); hot != nil && i < liveHot {
 				key = *hot
 			}
-			fmt.Fprintf(&body, `{"id":"%s-%d","k":%q,"s":%d,"n":%d,"pad":"0123456789012345678901234567890123456789"}`+"\n", name, n, key, number, n)
+			fmt.Fprintf(&body, `{"id":"%s-%d","k":%q,"s":%d,"n":%d,"remote_ip":%q,"response":200,"pad":"0123456789"}`+"\n", name, n, key, number, n, key)
 			n++
 		}
 		l.insist(client, name, body.Bytes())
@@ -88,7 +93,7 @@ func (l *live) source(number int, client *http.Client) {
 // it has one order.
 func (l *live) baton(client *http.Client) {
 	for n := 0; l.sent.Load() < l.total.Load(); n++ {
-		l.insist(client, fmt.Sprint("baton-", n%2), fmt.Appendf(nil, `{"id":"baton-%d","k":"baton","s":-1,"n":%[1]d}`+"\n", n))
+		l.insist(client, fmt.Sprint("baton-", n%2), fmt.Appendf(nil, `{"id":"baton-%d","k":"baton","s":-1,"n":%[1]d,"remote_ip":"baton","response":200}`+"\n", n))
 		l.sent.Add(1)
 		<-time.After(l.pace / 4)
 	}
@@ -416,6 +421,7 @@ func (l *live) run(play func()) {
 // and those of each key and source in their order.
 func TestAHotKeyIsSplitAndMergedAgain(t *testing.T) {
 	l := newLive(t, "source", 12, 1<<62)
+	l.start()
 	key := "hot-0"
 	l.run(func() {
 		l.hot.Store(&key)
@@ -445,13 +451,22 @@ func TestLive(t *testing.T) {
 		events   int64
 		kills    int
 	}{{"source", total, 0}, {"source", total / 2, 4}, {"strict", total / 4, 1}, {"none", total / 4, 1}} {
-		t.Run(fmt.Sprintf("%s, %d kills", of.ordering, of.kills), func(t *testing.T) { playLive(t, of.ordering, of.events, of.kills) })
+		t.Run(fmt.Sprintf("%s, %d kills", of.ordering, of.kills), func(t *testing.T) {
+			playLive(newLive(t, of.ordering, 120, of.events), of.kills, nil)
+		})
 	}
 }
 
-func playLive(t *testing.T, ordering string, events int64, kills int) {
-	l := newLive(t, ordering, 120, events)
+// playLive lets a key get hot again and again, kills the gateway so often, and has disturb do what it does until over is closed.
+func playLive(l *live, kills int, disturb func(over <-chan struct{})) {
+	t, ordering, events := l.t, l.ordering, l.total.Load()
 	l.pace = 120 * time.Millisecond
+	l.start()
+	over := make(chan struct{})
+	var disturbing sync.WaitGroup
+	if disturb != nil {
+		disturbing.Go(func() { disturb(over) })
+	}
 	var times []time.Duration
 	var before, after []float64
 	began, killed, late := time.Now(), 0, 0
@@ -488,6 +503,8 @@ func playLive(t *testing.T, ordering string, events int64, kills int) {
 			l.hot.Store(nil)
 			wait(time.Second, never)
 		}
+		close(over)
+		disturbing.Wait()
 	})
 	took := time.Since(began)
 	s, restarts := l.check(l.lanes(8))
