@@ -66,7 +66,7 @@ test-hostile:     ## hostile modules against the binary, beside a stream that be
 	HEADGATE_HOSTILE=$$dir go test -count=1 -run "F61F62F63F64F65F66F67HostileModules|F61PausesWhileGuestsCompute" -timeout 10m -v ./cmd/headgate
 
 test-network:     ## sessions over a network that loses, delays, repeats and damages, from changing addresses, over three kills; NETWORK=n seconds
-	HEADGATE_NETWORK=$(or $(NETWORK),60) go test -count=1 -run 'BadNetworkAndKills|UnderNetem' -timeout 30m -v ./cmd/headgate
+	HEADGATE_NETWORK=$(or $(NETWORK),60) go test -count=1 -run 'BadNetworkAndKills|UnderNetem|ChromiumOverAKill' -timeout 30m -v ./cmd/headgate
 
 test-quic-floods: ## handshakes, streams and windows that clients begin and leave, at full numbers: what they cost
 	HEADGATE_HANDSHAKES=$(or $(HANDSHAKES),100000) HEADGATE_STALLED=$(or $(STALLED),20000) go test -count=1 -run 'F52|F53|F54' -timeout 30m -v ./cmd/headgate
