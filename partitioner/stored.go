@@ -93,6 +93,12 @@ func ParseTable(secret Secret, doc []byte) (*Table, error) {
 }
 
 func parseTable(secret Secret, doc []byte) (*Table, error) {
+	var newer struct {
+		Format int `json:"format"`
+	}
+	if json.Unmarshal(doc, &newer) == nil && newer.Format > storedFormat { // it may have what this one does not know
+		return nil, fmt.Errorf("its format is %d, of a newer version of Headgate than this one, which knows %d: start that one", newer.Format, storedFormat)
+	}
 	var s stored
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.DisallowUnknownFields()
