@@ -16,7 +16,7 @@ import (
 func TestFenceUnderFaults(t *testing.T) {
 	presses := forward.NewPresses(2)
 	if seed, err := strconv.ParseUint(os.Getenv("FENCE_SEED"), 10, 64); err == nil {
-		w := runFence(t, seed, ablation(os.Getenv("FENCE_WITHOUT")), presses)
+		w := runFenceBy(t, seed, ablation(os.Getenv("FENCE_WITHOUT")), presses, fenceMode(seed%3 == 1))
 		t.Log(w)
 		if len(w.complaints) > 0 {
 			t.Fail()
@@ -31,7 +31,7 @@ func TestFenceUnderFaults(t *testing.T) {
 		schedules = n
 	}
 	for seed := range uint64(schedules) {
-		w := runFence(t, seed, nothing, presses)
+		w := runFenceBy(t, seed, nothing, presses, fenceMode(seed%3 == 1))
 		events += len(w.fates)
 		fences += int(w.fenced.Load())
 		if len(w.complaints) > 0 {

@@ -93,6 +93,15 @@ func (w *fenceWorld) checkLanes() map[string][]*nats.Msg {
 // checkReader: who reads the partitions one after the other, from whichever on, can restore the order.
 func (w *fenceWorld) checkReader(lanes map[string][]*nats.Msg) {
 	read := w.newOrderCheck("as a reader of the partitions restores it")
+	defer func() {
+		name := ""
+		if w.without == nothing {
+			name = fmt.Sprint("fence-", w.seed)
+		}
+		if w.refused = w.history.check(read.logs, name); w.refused != "" {
+			w.complain("a reader's log is %s", w.refused)
+		}
+	}()
 	order := consume.NewOrder(consume.OrderConfig{}, read.add)
 	all := slices.Sorted(maps.Keys(lanes))
 	r := rand.New(rand.NewPCG(w.seed, 1))
@@ -117,10 +126,11 @@ type orderCheck struct {
 	what string
 	last map[string]int
 	seen map[string]int
+	logs map[string][]int
 }
 
 func (w *fenceWorld) newOrderCheck(what string) *orderCheck {
-	return &orderCheck{w, what, map[string]int{}, map[string]int{}}
+	return &orderCheck{w, what, map[string]int{}, map[string]int{}, map[string][]int{}}
 }
 
 func (o *orderCheck) add(e consume.Event) error {
@@ -135,6 +145,7 @@ func (o *orderCheck) add(e consume.Event) error {
 		o.w.complain("%s, %s: event %d comes behind %d (partition %d, slot %d, child %d, epoch %d)", o.what, of, n, before, e.Partition, e.Slot, e.Child, e.Epoch)
 	}
 	o.last[of] = n
+	o.logs[of] = append(o.logs[of], n)
 	return nil
 }
 

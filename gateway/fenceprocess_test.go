@@ -73,6 +73,10 @@ func (p *fenceProcess) control() {
 	if t := p.s.partitioner.Table(); t.UnderWay() {
 		p.fence(t, nil)
 	}
+	if p.w.planned {
+		p.plan()
+		return
+	}
 	for {
 		r := p.w.draw("control")
 		if !p.rest(p.ctx, time.Duration(r.Int64N(int64(400*time.Millisecond)))) || p.ctx.Err() != nil || p.w.calm.Load() {
@@ -156,6 +160,7 @@ func (w *fenceWorld) request(p *fenceProcess, r *rand.Rand, b *event.Batch) {
 	ctx, cancel := context.WithTimeout(p.ctx, time.Second+time.Duration(r.Int64N(int64(8*time.Second))))
 	defer cancel()
 	w.tell(b, fate{"waits", b.Ack, p})
+	end := w.history.call(int(b.Producer[len(b.Producer)-1]-'0'), fenceEvents(b))
 	pass := passage{receipt: p.s.forwarder.NewReceipt()}
 	err := p.handOver(ctx, b, &pass)
 	if err == nil {
@@ -175,6 +180,11 @@ func (w *fenceWorld) request(p *fenceProcess, r *rand.Rand, b *event.Batch) {
 		f.state = "rejected"
 	}
 	w.tell(b, f)
+	if f.state == "acked" && f.level == event.Accepted {
+		end("unknown") // a crash may take it
+	} else {
+		end(f.state)
+	}
 }
 
 func (w *fenceWorld) tell(b *event.Batch, f fate) {

@@ -46,6 +46,9 @@ type fenceWorld struct {
 	drawn      map[string]uint64
 	trace      []string
 	fates      map[string]fate // by what the event is
+	history    handedOver
+	refused    string // why no order of what producers did explains what a reader saw
+	planned    bool   // the production planner decides what changes
 	complaints []string
 }
 
@@ -180,9 +183,23 @@ func (p *fenceProcess) isGone() bool {
 
 // runFence runs a world of a seed to its end.
 func runFence(t *testing.T, seed uint64, without ablation, presses *forward.Presses) *fenceWorld {
+	return runFenceBy(t, seed, without, presses, drawn)
+}
+
+// fenceMode says who decides what changes.
+type fenceMode bool
+
+const (
+	drawn   fenceMode = false // chance
+	planned fenceMode = true  // the production planner
+)
+
+func runFenceBy(t *testing.T, seed uint64, without ablation, presses *forward.Presses, mode fenceMode) *fenceWorld {
 	w := &fenceWorld{seed: seed, without: without, presses: presses, drawn: map[string]uint64{}, fates: map[string]fate{}}
 	synctest.Test(t, func(*testing.T) {
 		w.began = time.Now()
+		w.history.began = w.began
+		w.planned = mode == planned
 		w.server, w.store = newFenceServer(w), newFenceStore(w)
 		w.run()
 	})
@@ -201,7 +218,7 @@ func (w *fenceWorld) run() {
 	ctx, end := context.WithCancel(context.Background())
 	var producers, others sync.WaitGroup
 	others.Go(func() { w.live(ctx) })
-	if r.IntN(3) == 0 {
+	if r.IntN(3) == 0 || w.planned && r.IntN(2) == 0 {
 		others.Go(func() { w.rival(ctx) })
 	}
 	for s := range fenceSources {
@@ -274,7 +291,7 @@ func (w *fenceWorld) rival(ctx context.Context) {
 	for !w.calm.Load() && ctx.Err() == nil {
 		r := w.draw("rival")
 		<-time.After(time.Duration(r.Int64N(int64(3 * time.Second))))
-		doc, revision := w.store.read()
+		doc, revision := w.store.readStale(r)
 		t, err := partitioner.ParseTable(fenceSecret, doc)
 		if err != nil {
 			w.complain("the store has %v", err)
@@ -282,7 +299,7 @@ func (w *fenceWorld) rival(ctx context.Context) {
 		}
 		if t.UnderWay() {
 			t, err = t.Abandon()
-		} else if plan, ok := fencePlan(r, t); ok {
+		} else if plan, ok := w.rivalPlan(r, t); ok {
 			t, err = t.Begin(plan)
 		} else {
 			continue

@@ -37,6 +37,7 @@ type flood struct {
 	calm    atomic.Bool   // no event has the hot key any more
 	stop    chan struct{}
 	all     sync.WaitGroup
+	history handedOver
 }
 
 // sources is how many producers a flood has: enough to be spread over 8 children.
@@ -47,7 +48,7 @@ func (in *instance) flood(stream string) *flood {
 }
 
 func (in *instance) floodEvery(stream, asks string, every time.Duration) *flood {
-	f := &flood{in: in, stream: stream, asks: asks, hot: 40, sources: sources, every: every, sent: make([]int, sources), stop: make(chan struct{})}
+	f := &flood{in: in, history: handedOver{began: time.Now()}, stream: stream, asks: asks, hot: 40, sources: sources, every: every, sent: make([]int, sources), stop: make(chan struct{})}
 	f.calm.Store(asks == "strict") // a hot key would be limited
 	for s := range sources {
 		f.all.Go(func() { f.run(s) })
@@ -69,19 +70,24 @@ func (f *flood) run(source int) {
 		default:
 		}
 		var body bytes.Buffer
+		events := map[string][]int{}
 		for i := range 20 {
 			key := fmt.Sprint("cold", (n*31+source*7)%500)
 			if i%10 < f.hot/10 && !f.calm.Load() {
 				key = "hot"
 			}
 			fmt.Fprintf(&body, `{"key":%q,"source":%d,"n":%d,"pad":%q}`+"\n", key, source, n, pad)
+			of := fmt.Sprint(key, " of ", source)
+			events[of] = append(events[of], n)
 			n++
 		}
+		end := f.history.call(source, events)
 		resp, doc := f.in.do("POST", f.in.events(f.stream+"?ack=accepted"), body.String(), f.headers(source)...)
 		if resp.StatusCode != 202 {
 			f.in.t.Errorf("%d %s", resp.StatusCode, doc)
 			return
 		}
+		end("acked")
 	}
 }
 
@@ -153,10 +159,11 @@ type account struct {
 	last  map[string]int
 	count []int
 	late  int
+	logs  map[string][]int
 }
 
 func newAccount(sources int) *account {
-	return &account{last: map[string]int{}, count: make([]int, sources)}
+	return &account{last: map[string]int{}, count: make([]int, sources), logs: map[string][]int{}}
 }
 
 func (a *account) add(t *testing.T, data []byte) {
@@ -174,6 +181,7 @@ func (a *account) add(t *testing.T, data []byte) {
 		a.late++
 	}
 	a.last[of] = e.N
+	a.logs[of] = append(a.logs[of], e.N)
 }
 
 // stored reads a stream back. Nothing goes to a new place before all that was left is stored, so that
@@ -229,7 +237,11 @@ func TestK07HotKeyKeepsItsOrderBySource(t *testing.T) {
 	f.calm.Store(true)
 	in.untilTable("web", "merged", isMerged)
 	f.end()
-	f.compare(f.stored(), true)
+	stored := f.stored()
+	f.compare(stored, true)
+	if wrong := f.history.check(stored.logs, t.Name()); wrong != "" {
+		t.Errorf("what is stored of each key and source is %s", wrong)
+	}
 	for _, h := range in.table("web").History {
 		t.Logf("%s %s: %s", h.Kind, h.Outcome, h.Reason)
 	}
