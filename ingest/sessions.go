@@ -48,15 +48,16 @@ type sessions struct {
 	accepting context.Context // ends when no further streams are taken
 	stop      context.CancelFunc
 
+	most int // bytes of outcomes that all sessions may keep
+
 	mu   sync.Mutex // guards the rest, and what producers hold
 	all  map[sessionKey]*producer
-	old  *list.List // of *producer, the one that was used last in front
+	old  *list.List            // of *producer, the one that was used last in front
+	of   map[string]*list.List // the same of each caller
+	kept int                   // bytes of outcomes
 	log  window.Log // nil: nothing is kept
 	open map[*attachment]struct{}
 }
-
-// mostSessions are remembered; of more, the one that was not used for longest is forgotten.
-const mostSessions = 10_000
 
 // sessionKey is who a session belongs to, and what it is called there.
 type sessionKey struct{ caller, stream, name string }
@@ -64,11 +65,12 @@ type sessionKey struct{ caller, stream, name string }
 // producer is a session: what is known of it whatever stream it is on.
 type producer struct {
 	key      sessionKey
-	place    *list.Element
+	place    *list.Element // in old
+	mine     *list.Element // in of its caller
 	attached *attachment // nil: it is on no stream now
 	settled  uint64      // every event up to it has its outcome
 	kept     []outcome   // the last ones, for a client that did not hear them
-	bytes    int         // in kept
+	bytes    int         // that kept takes
 	durable  uint64      // every event up to it is durable, as far as that was asked for or seen
 	coming   []*stretch  // what is accepted behind it
 
@@ -82,40 +84,14 @@ type outcome struct {
 	safe   bool   // its events are durable: it may be kept
 }
 
-// A client misses the outcomes of what it has in flight at most, which is mostFlights frames. Rejected events are named
-// again only as long as that takes little.
-const (
-	mostFlights = 64
-	mostKeptOf  = 8 << 10  // bytes of one outcome, else the RESULT alone
-	mostKeptAll = 32 << 10 // bytes of a session
-)
-
 func newSessions(ctx context.Context, c *core, wait time.Duration) *sessions {
-	s := &sessions{core: c, ctx: ctx, wait: wait, all: map[sessionKey]*producer{}, old: list.New(), open: map[*attachment]struct{}{}, crowd: mostCrowd}
+	s := &sessions{core: c, ctx: ctx, wait: wait, all: map[sessionKey]*producer{}, old: list.New(), of: map[string]*list.List{}, most: mostKept, open: map[*attachment]struct{}{}, crowd: mostCrowd}
+	if c != nil {
+		s.most = int(min(mostKept, c.budget.Limit()/keptShare))
+	}
 	s.datagrams = newDatagramCounters()
 	s.accepting, s.stop = context.WithCancel(ctx)
 	return s
-}
-
-// producer returns that of a key, made when there is none; s.mu is held.
-func (s *sessions) producer(key sessionKey) *producer {
-	p := s.all[key]
-	if p != nil {
-		s.old.MoveToFront(p.place)
-		return p
-	}
-	p = &producer{key: key}
-	p.place = s.old.PushFront(p)
-	s.all[key] = p
-	for e := s.old.Back(); e != nil && len(s.all) > mostSessions; {
-		before := e.Prev()
-		if other := e.Value.(*producer); other.attached == nil && other != p {
-			s.old.Remove(e)
-			delete(s.all, other.key)
-		}
-		e = before
-	}
-	return p
 }
 
 // attach puts a session on a stream. One that it is on already is ended first, and what was taken from there is waited
@@ -153,23 +129,12 @@ func (s *sessions) settle(p *producer, o outcome, durable bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o.safe = durable || o.last <= p.durable
-	p.settle(o)
+	s.remember(p, o)
 	if durable && len(p.coming) == 0 {
 		p.durable = max(p.durable, o.last)
 	}
 	if s.log != nil && durable && !p.forgotten {
 		s.log.Append(p.record(o))
-	}
-}
-
-func (p *producer) settle(o outcome) {
-	p.settled = max(p.settled, o.last)
-	p.kept = append(p.kept, o)
-	p.bytes += len(o.frames)
-	for len(p.kept) > mostFlights || p.bytes > mostKeptAll && len(p.kept) > 1 {
-		p.bytes -= len(p.kept[0].frames)
-		p.kept[0].frames = nil
-		p.kept = p.kept[1:]
 	}
 }
 
@@ -219,8 +184,8 @@ func (s *sessions) Restore(record []byte, _ time.Time) {
 	}
 	p := s.producer(sessionKey{texts[0], texts[1], texts[2]})
 	if last > p.settled {
-		p.settle(outcome{last, append([]byte(nil), record[size:]...), true})
 		p.durable = last
+		s.remember(p, outcome{last, append([]byte(nil), record[size:]...), true})
 	}
 }
 

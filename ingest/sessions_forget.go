@@ -57,6 +57,12 @@ func (s *sessions) remove(p *producer) {
 	if s.all[p.key] == p {
 		s.old.Remove(p.place)
 		delete(s.all, p.key)
+		if mine := s.of[p.key.caller]; mine.Len() > 1 {
+			mine.Remove(p.mine)
+		} else {
+			delete(s.of, p.key.caller)
+		}
+		s.thin(p)
 	}
 }
 
