@@ -247,7 +247,7 @@ export class Session {
           this.notice(f.text(), f.text());
           break;
         case GOAWAY:
-          this.notice("goaway", "the gateway stops");
+          this.notice("goaway", "the gateway stops, or the connection is old enough");
           this.at = this.queue.length;  // the rest goes over another connection
           break;
         case FIN:

@@ -37,7 +37,7 @@ type Query struct {
 	Now       bool     // only what is stored from now on; After is not looked at
 	Limit     int      // most messages to read; 0: no limit
 	Follow    bool     // go on with what is stored later, until ctx ends; else up to what is stored now
-	Markers   bool     // SEAL markers too
+	Markers   bool     // messages without events too
 }
 
 // State is what a stream holds, markers included.

@@ -9,7 +9,7 @@ const (
 	farAway   = 1<<(32-placeBits) - 1
 )
 
-// find returns the slot of the index where id is, or where it would be. There is an index.
+// find returns the slot of the index where id is, or where it would be; before there is an index, nothing is found.
 func (s *Set) find(id ID) (at uint64, found bool) {
 	if len(s.index) == 0 {
 		return 0, false
