@@ -64,6 +64,14 @@ func (a *adaptive) limit(t *partitioner.Table, changes []partitioner.Limit) {
 	a.stream.limits.Store(next)
 }
 
+// unlimit ends all limits, since nobody looks after them any more.
+func (a *adaptive) unlimit() {
+	if a.stream.limits.Load() != nil {
+		a.planner = partitioner.NewPlanner(a.planned)
+		a.stream.limits.Store(nil)
+	}
+}
+
 func newKeyLimit(l partitioner.Limit) *keyLimit {
 	bytes := int64(math.Ceil(l.Rate))
 	return &keyLimit{Limit: l, rate: rate.Limit{Bytes: bytes, Burst: limitBurst},

@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate-io/headgate/admin"
 	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/internal/settings"
+	"github.com/headgate-io/headgate/partitioner"
 )
 
 // hotKeys are the heaviest keys as the admin API gives them.
@@ -136,4 +138,33 @@ func TestStrictKeyIsLimitedToItsPartition(t *testing.T) {
 	if cold != 0 || stored < hot || refused == 0 {
 		t.Errorf("cold %d, hot %d of at least %d, %d refused", cold, stored, hot, refused)
 	}
+}
+
+// A stream whose table is not looked after any more keeps no limit for ever.
+func TestLimitsEndWithAdaptiveOff(t *testing.T) {
+	cfg := zero(t)
+	cfg.Streams = nil
+	in := start(t, cfg)
+	defer in.end()
+	put := func(off bool) {
+		doc := fmt.Sprintf(`{"key":{"json":"/key"},"adaptive":{"off":%v}}`, off)
+		if _, _, err := in.SetStream(t.Context(), "web", json.RawMessage(doc), admin.Match{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(false)
+	s := (*in.streams.Load())["web"]
+	in.until("a key is limited", func() bool {
+		s.adaptive.turn.Lock()
+		defer s.adaptive.turn.Unlock()
+		if s.adaptive.planner == nil { // it takes over the definition, and no limits
+			return false
+		}
+		table := s.partitioner.Table()
+		hi, lo := table.KeyHash([]byte("hot"))
+		s.adaptive.limit(table, []partitioner.Limit{{Hi: hi, Lo: lo, Rate: 1}})
+		return s.limits.Load().count() == 1
+	})
+	put(true)
+	in.until("no key is limited", func() bool { return s.limits.Load().count() == 0 })
 }

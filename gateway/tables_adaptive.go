@@ -92,7 +92,11 @@ func (a *adaptive) tick(ctx context.Context, now time.Time) {
 	table := a.redefined(ctx)
 	r := a.meter.Read(table, partitioner.Tick{Elapsed: elapsed, Share: heavyShare / float64(len(table.Partitions())), Hold: a.planned.Hold})
 	a.observe(table, &r)
-	if r.Idle && a.planner.Settled(table) || !a.mayPlan() {
+	if !a.mayPlan() {
+		a.unlimit()
+		return
+	}
+	if r.Idle && a.planner.Settled(table) {
 		return
 	}
 	r.Load.Elapsed = elapsed
