@@ -42,8 +42,8 @@ func TestTableOfANewerVersionIsRefusedByName(t *testing.T) {
 	}
 }
 
-// Ten million keys from a million sources (of which HEADGATE_PARTITIONER has all), each once and ten at a time, take the memory that the first ones took, and look like
-// no heavy key; and a key that a million sources share is spread evenly over its children.
+// Ten million keys from a million sources, each once and ten at a time, take the memory that the first ones took, and look like no
+// heavy key; and a key that a million sources share is spread evenly over its children. Without HEADGATE_PARTITIONER it is a tenth of them.
 func TestTenMillionKeysOfAMillionSourcesTakeNoMemory(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")

@@ -19,18 +19,18 @@ func classSecret(secret Secret, c event.Class) (own Secret) {
 }
 
 // ClassHash is KeyHash of a key in a class. By Murmur2 the slot is the same in all of them: nothing there ever moves.
-func (t *Table) ClassHash(c event.Class, key []byte) (hi, lo uint64) {
-	hi, lo = Hash(classSecret(t.secret, c), key)
-	if t.hash == Murmur2 {
-		hi = t.murmur2(key)
-	}
-	return hi, lo
-}
+func (t *Table) ClassHash(c event.Class, key []byte) (hi, lo uint64) { return t.Hasher(c)(key) }
 
 // Hasher returns ClassHash for many keys of a class.
 func (t *Table) Hasher(c event.Class) func(key []byte) (hi, lo uint64) {
 	secret := classSecret(t.secret, c)
-	return func(key []byte) (hi, lo uint64) { return Hash(secret, key) }
+	return func(key []byte) (hi, lo uint64) {
+		hi, lo = Hash(secret, key)
+		if t.hash == Murmur2 {
+			hi = t.murmur2(key)
+		}
+		return hi, lo
+	}
 }
 
 // Classed tells that some keys of the stream may have an order although its others have none.

@@ -160,7 +160,6 @@ func TestATableRemembersWhatNoFrameNames(t *testing.T) {
 		}
 	}
 	f := begin()
-	f.before[0] = nil
 	full := must(t)(f.table.Finish(marks))
 	doc, err := json.Marshal(full)
 	if err != nil {

@@ -41,9 +41,6 @@ func (f *Fence) Leaves() (all []int32) {
 // Version is that of the table that began it.
 func (f *Fence) Version() uint64 { return f.table.version }
 
-// Until is when it is abandoned at the latest.
-func (f *Fence) Until() time.Duration { return f.until }
-
 // Sealed notes that a partition's lane has confirmed all that it held; number is that of the last event, 0 for none.
 func (f *Fence) Sealed(partition int32, number uint64) { f.marks[partition] = number }
 

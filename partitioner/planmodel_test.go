@@ -67,7 +67,6 @@ type model struct {
 	was          *Table
 	epochs       map[int32]uint32 // of each slot and child, the highest
 	gone         map[int32]bool   // children that ended
-	nextChild    int32
 	lost         []int32
 	backlog, ack []int64
 	plan         Plan

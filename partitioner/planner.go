@@ -34,7 +34,7 @@ func ParseOrdering(s string) (o Ordering, ok bool) {
 type Settings struct {
 	Ordering  Ordering
 	Target    float64       // weight a second that a partition is meant to take; 0: no such thing
-	Min, Max  int           // how many partitions are active, by the load and Target; Max 0: as many as there are, as without Target within them
+	Min, Max  int           // bounds of how many partitions are active; between them the load and Target decide. Max 0: as many as there are
 	MaxFanout int           // the most partitions of one key; 0: all
 	Hold      time.Duration // how long a key stays split at least, and the half-life of its peak; 0: 30 s
 }
