@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -12,12 +13,13 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// wire is between a gateway and a NATS server: it can keep what the gateway sends, and bring it when the gateway is no more.
+// natsWire is between a gateway and a NATS server: it can keep what the gateway sends, and bring it when the gateway is no more.
 type natsWire struct {
 	t      *testing.T
 	server string
@@ -115,7 +117,7 @@ func publishLate(t *testing.T, goesOn bool) {
 	}
 	between.keep(true)
 	var late sync.WaitGroup
-	late.Go(func() { _, _ = old.tryPost("s", `{"k":"a","n":"late"}`, "ack=accepted") }) // so that it is in no spool for half a second
+	late.Go(func() { _, _ = old.tryPost(t.Context(), `{"k":"a","n":"late"}`, "ack=accepted") }) // so that it is in no spool for half a second
 	old.until("the publish is on its way", func() bool { return between.has("HPUB headgate.s.0.") })
 	if err := old.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -145,7 +147,9 @@ func publishLate(t *testing.T, goesOn bool) {
 		old.until("the old one says that its lane was taken over", func() bool {
 			return strings.Contains(old.log.String(), "has taken the lane over")
 		})
-		if status, err := old.tryPost("s", `{"k":"a","n":"of the old one"}`, "ack=delivered&timeout=1s"); err == nil && status == 200 {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // it would be told after 30 that nobody knows
+		defer cancel()
+		if status, err := old.tryPost(ctx, `{"k":"a","n":"of the old one"}`, "ack=delivered"); err == nil && status == 200 {
 			t.Error("the old one still delivers")
 		}
 	}
@@ -174,9 +178,14 @@ func publishLate(t *testing.T, goesOn bool) {
 	late.Wait()
 }
 
-// tryPost is post for a gateway that may be gone.
-func (p *process) tryPost(stream, body, query string) (int, error) {
-	resp, err := http.Post(p.http+"/v1/streams/"+stream+"/events?"+query, "application/x-ndjson", strings.NewReader(body))
+// tryPost is post to the stream s of a gateway that may be gone.
+func (p *process) tryPost(ctx context.Context, body, query string) (int, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.http+"/v1/streams/s/events?"+query, strings.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("Content-Type", "application/x-ndjson")
+	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return 0, err
 	}

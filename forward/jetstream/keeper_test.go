@@ -71,7 +71,6 @@ func TestFullStreamTakesWhatOthersLeave(t *testing.T) {
 	if got := r.state("web").MaxBytes; got < total/2 || got > total {
 		t.Errorf("it came to hold %d of %d", got, total)
 	}
-	sum := r.state("web").MaxBytes
 	for i := range 40 {
 		name := fmt.Sprintf("s%d", i)
 		maxBytes, err := k.Grant(t.Context(), name, 1)
@@ -88,7 +87,7 @@ func TestFullStreamTakesWhatOthersLeave(t *testing.T) {
 			t.Errorf("the full stream blocks stream %d, which may hold %d: %v", i, maxBytes, err)
 		}
 	}
-	sum = r.state("web").MaxBytes
+	sum := r.state("web").MaxBytes
 	for i := range 40 {
 		sum += r.state(fmt.Sprintf("s%d", i)).MaxBytes
 	}
