@@ -49,6 +49,8 @@ func (a *attachment) hello(ctx context.Context) *session.Error {
 	}
 	if a.level == event.Accepted {
 		a.visit.know(a)
+	} else if no := a.raise(ctx); no != nil {
+		return no
 	}
 	a.welcome(&h)
 	return nil
