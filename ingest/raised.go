@@ -12,7 +12,7 @@ import (
 // raise returns when what the session has sent at accepted, on another stream, is durable: at a higher level that is said of everything
 // up to settled, and written down. The session is given up otherwise.
 func (a *attachment) raise(ctx context.Context) (no *session.Error) {
-	timer := time.NewTimer(a.of.core.timeout)
+	timer := time.NewTimer(raiseTime)
 	defer timer.Stop()
 	for !a.caughtUp() {
 		no = &session.Error{Retryable: true, Code: string(event.Draining), Detail: "nothing is taken on this connection any more; go on on another one"}
@@ -34,6 +34,9 @@ func (a *attachment) raise(ctx context.Context) (no *session.Error) {
 	}
 	return nil
 }
+
+// raiseTime is how long that may take: shorter than a client that hears nothing stays.
+const raiseTime = 10 * time.Second
 
 // caughtUp reports whether everything that is settled is durable. What is watched behind it was lost before it was settled, and comes again.
 func (a *attachment) caughtUp() bool {

@@ -55,7 +55,7 @@ type sessions struct {
 	old  *list.List            // of *producer, the one that was used last in front
 	of   map[string]*list.List // the same of each caller
 	kept int                   // bytes of outcomes
-	log  window.Log // nil: nothing is kept
+	log  window.Log            // nil: nothing is kept
 	open map[*attachment]struct{}
 }
 
@@ -67,12 +67,12 @@ type producer struct {
 	key      sessionKey
 	place    *list.Element // in old
 	mine     *list.Element // in of its caller
-	attached *attachment // nil: it is on no stream now
-	settled  uint64      // every event up to it has its outcome
-	kept     []outcome   // the last ones, for a client that did not hear them
-	bytes    int         // that kept takes
-	durable  uint64      // every event up to it is durable, as far as that was asked for or seen
-	coming   []*stretch  // what is accepted behind it
+	attached *attachment   // nil: it is on no stream now
+	settled  uint64        // every event up to it has its outcome
+	kept     []outcome     // the last ones, for a client that did not hear them
+	bytes    int           // that kept takes
+	durable  uint64        // every event up to it is durable, as far as that was asked for or seen
+	coming   []*stretch    // what is accepted behind it
 
 	forgotten bool // events are lost that it was told are safe: it ends, and the next one of its name is new
 }
