@@ -39,7 +39,7 @@ func (s *sessions) producer(key sessionKey) *producer {
 	return p
 }
 
-// makeRoom forgets sessions that are on no stream while there are too many: of a caller with more than half of them its own, so that
+// makeRoom forgets sessions that are on no stream while there are too many; s.mu is held. Of a caller with more than half of them its own go, so that
 // nobody who opens one after the other has those of all others forgotten.
 func (s *sessions) makeRoom(p *producer, mine *list.List) {
 	from := s.old
@@ -73,7 +73,7 @@ func (s *sessions) remember(p *producer, o outcome) {
 }
 
 // relieve drops outcomes until half of what there may be is left, so that it is rarely needed: of those first that were not used for
-// longest, and of sessions on a stream only when the others are not enough. They keep up to which sequence they are settled.
+// longest, and of sessions on a stream only when the others are not enough. They keep up to which sequence they are settled; s.mu is held.
 func (s *sessions) relieve() {
 	for _, attached := range []bool{false, true} {
 		for e := s.old.Back(); e != nil && s.kept > s.most/2; e = e.Prev() {
