@@ -39,8 +39,8 @@ func (s *sessions) producer(key sessionKey) *producer {
 	return p
 }
 
-// makeRoom forgets sessions that are on no stream while there are too many; s.mu is held. Of a caller with more than half of them its own go, so that
-// nobody who opens one after the other has those of all others forgotten.
+// makeRoom forgets sessions that are on no stream while there are too many; s.mu is held. Of a caller with more than half of them its
+// own go, so that nobody who opens one after the other has those of all others forgotten.
 func (s *sessions) makeRoom(p *producer, mine *list.List) {
 	from := s.old
 	if mine.Len() > mostSessions/2 {
