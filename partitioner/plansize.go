@@ -142,7 +142,10 @@ func (m *moves) joining(p int32, count, share int) bool {
 	if (count == 0 || m.s.Min < m.s.Max && 2*count < share) && m.relative(p) < 0.5 {
 		m.size.joining = p + 1
 	}
-	return m.size.joining == p+1 && count < share
+	if m.size.joining == p+1 && count >= share { // moves may take some of it again
+		m.size.joining = 0
+	}
+	return m.size.joining == p+1
 }
 
 // Moves that fill a new partition or empty one that drains come to an end, and until then partitions have more than they are

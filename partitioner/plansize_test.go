@@ -2,6 +2,7 @@ package partitioner
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -95,5 +96,39 @@ func TestBoundsOfPartitionsAreKept(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A partition that was filled is not filled again, once moves have taken slots from it since they are heavy.
+func TestPartitionIsNewOnlyUntilItHasItsShare(t *testing.T) {
+	w := elasticWorld(t, BySource)
+	w.rest = 6 * target
+	w.run(2 * time.Minute)
+	last := w.planner.size.joining - 1
+	if last < 0 {
+		last = int32(w.table.Active() - 1)
+	}
+	var heavy []int
+	for id, s := range w.table.slots {
+		if int32(s.owner) == last && len(heavy) < 12 {
+			heavy = append(heavy, id)
+		}
+	}
+	w.extra = func(l *Load) {
+		for _, id := range heavy {
+			l.Slots[id] += 0.05 * target
+		}
+	}
+	from := len(w.log)
+	w.run(10 * time.Minute)
+	moves := w.counts[MoveSlot]
+	w.run(10 * time.Minute)
+	for _, line := range w.log[from:] {
+		if strings.Contains(line, "is new") {
+			t.Fatalf("partition %d is filled again: %s", last, line)
+		}
+	}
+	if n := w.counts[MoveSlot] - moves; from == len(w.log) || n > 0 {
+		t.Errorf("%d moves in all, %d in the last 10 minutes of a load that stays", w.counts[MoveSlot], n)
 	}
 }
