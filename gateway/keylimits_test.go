@@ -7,10 +7,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/headgate-io/headgate/admin"
+	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/gateway/config"
+	"github.com/headgate-io/headgate/internal/rate"
 	"github.com/headgate-io/headgate/internal/settings"
 	"github.com/headgate-io/headgate/partitioner"
 )
@@ -167,4 +172,35 @@ func TestLimitsEndWithAdaptiveOff(t *testing.T) {
 	})
 	put(true)
 	in.until("no key is limited", func() bool { return s.limits.Load().count() == 0 })
+}
+
+// What the limit of a heavy key refuses does not spend its rate: the rest of that is there for what is sent next.
+func TestRefusedByItsLimitAKeySpendsNoRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // no time passes
+		secret := partitioner.Secret{1}
+		table, err := partitioner.NewTable(secret, partitioner.SlotsFor(2), partitioner.Equal(2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		none := prometheus.NewCounter(prometheus.CounterOpts{Name: "none"})
+		hot, now := []byte("hot"), time.Now()
+		hi, lo := table.KeyHash(hot)
+		w := pacing{table: table,
+			keys: &keyRate{limit: rate.Limit{Events: 5, Burst: time.Second}, buckets: rate.NewTable(16, now, none.Inc), refused: none},
+			limits: &keyLimits{buckets: rate.NewTable(16, now, none.Inc), refused: none, all: map[[2]uint64]*keyLimit{
+				{hi, lo}: newKeyLimit(partitioner.Limit{Hi: hi, Lo: lo, Rate: 100})}}}
+		b := &event.Batch{}
+		for range 4 {
+			b.Events = append(b.Events, event.Event{Key: hot, HasKey: true, Data: make([]byte, 36)}) // each weighs as much as a second's limit
+		}
+		if err := w.apply(b, &passage{}); err != nil || b.Counts().Rejected != 3 {
+			t.Fatalf("%+v, %v", b.Counts(), err)
+		}
+		for n := range 5 { // of the five that may come at once, one is spent
+			wait := w.keys.buckets.Take(hot, &w.keys.limit, rate.Ask{Events: 1}, w.keys.buckets.Moment(now))
+			if (wait > 0) != (n == 4) {
+				t.Errorf("event %d behind the first waits %v", n+1, wait)
+			}
+		}
+	})
 }

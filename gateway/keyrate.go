@@ -63,6 +63,9 @@ func (w *pacing) apply(b *event.Batch, p *passage) error {
 	}
 	if w.limits != nil {
 		details = w.limits.apply(w.table, b, time.Now())
+		for i := range details { // only what is stored spends a rate
+			w.keys.give(&b.Events[i])
+		}
 	}
 	if refused+len(details) == 0 {
 		return nil
@@ -123,7 +126,14 @@ func (k *keyRate) apply(b *event.Batch, now time.Time) (refused int) {
 func (k *keyRate) refund(b *event.Batch) {
 	for i := range b.Events {
 		if e := &b.Events[i]; e.Verdict == event.Keep && e.HasKey {
-			k.buckets.Give(e.Key, &k.limit, rate.Ask{Events: 1, Bytes: int64(len(e.Data))})
+			k.give(e)
 		}
+	}
+}
+
+// give gives the key of an event back what apply took for it; a stream without rate takes nothing.
+func (k *keyRate) give(e *event.Event) {
+	if k != nil {
+		k.buckets.Give(e.Key, &k.limit, rate.Ask{Events: 1, Bytes: int64(len(e.Data))})
 	}
 }
