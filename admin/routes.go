@@ -62,7 +62,7 @@ func (s *Server) routes() http.Handler {
 		mux.Handle(path, s.permit(path, s.route(m)))
 	}
 	mux.Handle("/", s.permit("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.fail(w, r, event.Problemf(event.NotFound, "there is no %s here", r.URL.Path))
+		s.fail(w, r, event.Problemf(event.NotFound, "there is no %s here; /openapi.json describes what there is", r.URL.Path))
 	})))
 	return mux
 }

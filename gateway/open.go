@@ -128,6 +128,9 @@ func (g *Gateway) openStreams(ctx context.Context) error {
 			return fmt.Errorf("store definition of stream %s: %w", name, err)
 		}
 		if err := g.startStream(ctx, name, cfg, revision, managedByFile); err != nil {
+			if revisions[name] == 0 { // the start ends here: without the stream in the file there must be none at the next one
+				err = errors.Join(err, g.store.Streams.Delete(context.WithoutCancel(ctx), name, revision))
+			}
 			return err
 		}
 	}

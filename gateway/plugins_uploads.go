@@ -39,7 +39,7 @@ func (g *Gateway) Plugin(ctx context.Context, name string) (admin.Plugin, error)
 
 func pluginProblem(name string, err error) error {
 	if errors.Is(err, control.ErrNotFound) || errors.Is(err, control.ErrName) {
-		return event.Problemf(event.UnknownPlugin, "there is no plugin %q", name)
+		return event.Problemf(event.UnknownPlugin, "there is no plugin %q; upload it with `headgate plugin push %[1]s FILE`", name)
 	}
 	return asProblem("read plugin "+name, err)
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/headgate-io/headgate/forward/spool"
 	"github.com/headgate-io/headgate/gateway/datafolder"
 	"github.com/headgate-io/headgate/internal/logfolder"
-	"github.com/headgate-io/headgate/internal/settings"
 )
 
 const (
@@ -90,8 +89,8 @@ func (g *Gateway) spoolHealth() (fault, note string) {
 			fault = err.Error()
 		}
 		if st := s.spool.Stats(); st.Frames > 0 && s.inTrouble() {
-			note = fmt.Sprintf("stream %s: %d events (%s) wait for the backend, the oldest for %v", name, st.Events,
-				settings.Bytes(st.Bytes), time.Since(st.Oldest).Round(time.Second))
+			note = fmt.Sprintf("stream %s: %d events (%d bytes) wait for the backend, the oldest for %v", name, st.Events,
+				st.Bytes, time.Since(st.Oldest).Round(time.Second))
 		} else if _, gone := g.spoolsGone.Load(name); gone {
 			note = fmt.Sprintf("stream %s: its spool was removed while no gateway ran; what it held and had not delivered is lost", name)
 		} else if st.Missing > 0 {

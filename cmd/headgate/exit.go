@@ -76,6 +76,9 @@ func exitCode(err error) int {
 func printError(w io.Writer, cmd *cobra.Command, err error) {
 	if _, ofWork := errors.AsType[*work](err); !ofWork {
 		text := strings.Join(strings.Fields(err.Error()), " ")
+		if strings.Contains(text, " arg(s), ") { // cobra's, which does not say which
+			text += ": " + cmd.UseLine()
+		}
 		fmt.Fprintf(w, "%s: %s (see %[1]s --help)\n", cmd.CommandPath(), text)
 		return
 	}

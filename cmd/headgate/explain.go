@@ -14,22 +14,26 @@ import (
 )
 
 // explainOptions are the flags of explain.
-type explainOptions struct{ stream, mediaType, key, ordering, output string }
+type explainOptions struct{ stream, mediaType, key, source, ordering, output string }
 
 func newExplainCommand() *cobra.Command {
 	var o explainOptions
 	cmd := &cobra.Command{
-		Use:   "explain --stream NAME FILE|-",
-		Short: "Say what would become of the events of a file, and why",
+		Use:   "explain --stream NAME FILE|- | explain --stream NAME --key KEY",
+		Short: "Say what would become of the events of a file, or where a key goes, and why",
 		Long: "Send the events of a file as a dry run: they are checked, filtered and given keys as if they were sent, and not stored.\n" +
-			"One line for each event says what would become of it: its verdict and what decided, its key and where that is from, its partition.",
-		Example: "  headgate explain --stream web access.ndjson\n  head -1 access.ndjson | headgate explain --stream web -o json -",
-		Args:    cobra.ExactArgs(1),
+			"One line for each event says what would become of it: its verdict and what decided, its key and where that is from, its partition.\n" +
+			"Without a file, --key asks the operator's API where the events of that key go now, and why.",
+		Example: "  headgate explain --stream web access.ndjson\n  head -1 access.ndjson | headgate explain --stream web -o json -\n" +
+			"  headgate explain --stream web --key 203.0.113.1",
+		Args: cobra.MaximumNArgs(1),
 	}
 	at := ingestFlag(cmd)
+	operator := adminFlagBeside(at)
 	streamFlag(cmd, &o.stream)
 	cmd.Flags().StringVar(&o.mediaType, "type", ndjson, "media type of the file")
-	cmd.Flags().StringVar(&o.key, "key", "", "key of events that get no other (Headgate-Key)")
+	cmd.Flags().StringVar(&o.key, "key", "", "key of events that get no other (Headgate-Key); without a file: the key to look for")
+	cmd.Flags().StringVar(&o.source, "source", "", "without a file: the producer, which matters for a key that is split (Headgate-Source)")
 	cmd.Flags().StringVar(&o.ordering, "ordering", "", "order that is asked for, strict or source (Headgate-Ordering)")
 	outputFlag(cmd, &o.output, "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -38,6 +42,12 @@ func newExplainCommand() *cobra.Command {
 		}
 		if err := checkOutput(o.output, "text", "json"); err != nil {
 			return err
+		}
+		switch {
+		case len(args) == 0:
+			return explainKey(cmd, operator, &o)
+		case o.source != "":
+			return usagef("--source goes with --key and without a file: the events of a file are those of this machine")
 		}
 		to, err := at.dial()
 		if err != nil {

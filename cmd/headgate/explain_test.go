@@ -38,3 +38,29 @@ func TestExplainSaysWhatIsWrong(t *testing.T) {
 	scripted(t, reply{status: 404, body: `{"code":"unknown_stream","detail":"no such stream"}`})
 	command(t, "{}\n", "explain", "--stream", "s", "-").expect(t, 1, "unknown_stream")
 }
+
+func TestExplainSaysWhereAKeyGoes(t *testing.T) {
+	one := reply{status: 200, body: `{"partition":3,"why":"slot 7"}`}
+	split := reply{status: 200, body: `{"partition":3,"why":"of this source","split":{"fanout":4,"by":"source"}}`}
+	s := scripted(t, one, split, split, one)
+	explain := func(more ...string) string {
+		return command(t, "", append([]string{"explain", "--stream", "s", "--admin-url", s.URL, "--key", "a b"}, more...)...).expect(t, 0).out
+	}
+	if out := explain("--ordering", "strict"); out != "key \"a b\" goes to partition 3: slot 7\n" {
+		t.Error(out)
+	}
+	if path := s.requests[0].path; path != "/v1/streams/s/explain?key=a+b&ordering=strict" {
+		t.Error(path)
+	}
+	if out := explain(); !strings.Contains(out, "split by source over 4 partitions: --source") {
+		t.Error(out)
+	}
+	if out := explain("--source", "till"); out != "key \"a b\" goes to partition 3: of this source\n" {
+		t.Error(out)
+	}
+	if out := explain("-o", "json"); out != one.body+"\n" {
+		t.Error(out)
+	}
+	command(t, "", "explain", "--stream", "s").expect(t, 2, "name a FILE", "--key KEY")
+	command(t, "{}", "explain", "--stream", "s", "--source", "till", "-").expect(t, 2, "--source goes with --key")
+}

@@ -57,7 +57,7 @@ func (c chain) String() string {
 	for _, p := range c.Plugins {
 		steps = append(steps, p.Plugin+"@"+shortDigest(p.Digest)+stageOf(p))
 	}
-	return c.Stream + ": " + strings.Join(steps, " -> ")
+	return c.Stream + ": " + strings.Join(steps, " | ")
 }
 
 // stageOf is what is to be said of a version besides its name; nothing of one in force.

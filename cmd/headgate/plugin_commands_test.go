@@ -79,7 +79,7 @@ func TestPluginActivateAndDeactivate(t *testing.T) {
 	s := scripted(t, reply{status: 200, body: `{"stream":"web","plugins":[{"plugin":"a","digest":"sha256:0123456789abcdef"},{"plugin":"b","digest":"sha256:f"}]}`})
 	line := []string{"plugin", "activate", "--stream", "web", "a", "--digest", "01234567", "--on-error", "default_key=x", "--config"}
 	r := command(t, "", append(line, `{"n":500}`)...).expect(t, 0)
-	if r.out != "web: a@0123456789ab -> b@f\n" {
+	if r.out != "web: a@0123456789ab | b@f\n" {
 		t.Errorf("%q", r.out)
 	}
 	command(t, "", append(line, "@"+temporary(t, "c.json", `{"n":500}`))...).expect(t, 0)
@@ -104,7 +104,7 @@ func TestPluginActivateAndDeactivate(t *testing.T) {
 
 func TestPluginStages(t *testing.T) {
 	s := scripted(t, reply{status: 200, body: `{"stream":"web","plugins":[{"plugin":"a","digest":"sha256:01"},{"plugin":"a","digest":"sha256:02","stage":"canary","percent":10},{"plugin":"b","digest":"sha256:03","stage":"shadow"},{"plugin":"c","digest":"sha256:04","stage":"active","suspended":{"since":"2026-01-01T00:00:00Z","reason":"x"}}]}`})
-	want := "web: a@01 -> a@02 (canary 10 %) -> b@03 (shadow) -> c@04 (suspended)\n"
+	want := "web: a@01 | a@02 (canary 10 %) | b@03 (shadow) | c@04 (suspended)\n"
 	for i, c := range []struct{ line, path, body string }{
 		{"activate --stream web a --stage canary --percent 10 --on-suspend previous", "", `{"plugin":"a","stage":"canary","percent":10,"on_suspend":"previous"}`},
 		{"rollback --stream web a", "/rollback", `{"plugin":"a"}`},

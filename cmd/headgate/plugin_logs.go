@@ -71,7 +71,10 @@ func newPluginLogsCommand(at *address) *cobra.Command {
 // tame is text of somebody else's, without what would make a terminal do things.
 func tame(text string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		switch {
+		case r == '\t': // in traces of Go
+			return ' '
+		case unicode.IsControl(r):
 			return '\uFFFD'
 		}
 		return r

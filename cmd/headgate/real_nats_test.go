@@ -203,11 +203,15 @@ func TestExternalNATSLargestEvent(t *testing.T) {
 	server := newNATS(t, "")
 	server.start()
 	bus := []string{"--set", fmt.Sprintf("backends={bus: {jetstream: {url: %q}}}", server.url())}
-	out := refuses(t, 2, append(bus, "--set", "streams={s: {backend: bus}}")...)
+	data := t.TempDir()
+	out := refuses(t, 2, append(bus, "--data", data, "--set", "streams={refused: {backend: bus}}")...)
 	if !strings.Contains(out, "limits.event") || !strings.Contains(out, "960KiB") || !strings.Contains(out, server.url()) {
 		t.Errorf("%s", out)
 	}
-	p := startGateway(t, t.TempDir(), append(bus, "--set", "streams={s: {backend: bus, limits: {event: 960KiB}}}")...)
+	p := startGateway(t, data, append(bus, "--set", "streams={s: {backend: bus, limits: {event: 960KiB}}}")...)
+	if ready := p.get("/readyz"); !strings.Contains(ready, `"ready":true`) {
+		t.Errorf("the start that was refused left its stream behind: %s", ready)
+	}
 	big := `{"a":"` + strings.Repeat("x", 960<<10-8) + `"}`
 	if status, answer := p.post("s", big, "ack=delivered"); status != 200 {
 		t.Errorf("%d %s", status, answer)

@@ -33,7 +33,7 @@ func TestAVersionIsTriedPromotedAndRolledBack(t *testing.T) {
 	p.headgate(0, "plugin", "activate", "--stream", "web", "v")
 	two := p.version("v", 2)
 	short := func(digest string) string { return digest[7:19] }
-	if out, _ := p.headgate(0, "plugin", "activate", "--stream", "web", "v", "--stage", "shadow"); out != "web: v@"+short(one)+" -> v@"+short(two)+" (shadow)\n" {
+	if out, _ := p.headgate(0, "plugin", "activate", "--stream", "web", "v", "--stage", "shadow"); out != "web: v@"+short(one)+" | v@"+short(two)+" (shadow)\n" {
 		t.Errorf("%q", out)
 	}
 	if status, answer := p.lines("web", "ka\nd\nt\nv new\n0\n"); status != 207 || !strings.Contains(answer, `"chain":"`+one+`"`) {

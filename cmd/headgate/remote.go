@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -34,6 +35,7 @@ type address struct {
 	flag, url, token, ca string
 	example              string
 	cmd                  *cobra.Command // whose flags they are
+	beside               *address       // has the token; nil: this one
 }
 
 // ingestFlag adds --url, --ca and --token.
@@ -48,13 +50,25 @@ func adminFlag(cmd *cobra.Command) *address {
 	return urlFlag(cmd, "admin-url", "HEADGATE_ADMIN_URL", "http://127.0.0.1:9090")
 }
 
+// adminFlagBeside adds --admin-url to a command that has the flags of beside: their token is for both listeners.
+func adminFlagBeside(beside *address) *address {
+	a := urlOnlyFlag(beside.cmd, "admin-url", "HEADGATE_ADMIN_URL", "http://127.0.0.1:9090")
+	a.beside = beside
+	return a
+}
+
 func urlFlag(cmd *cobra.Command, name, variable, otherwise string) *address {
+	a := urlOnlyFlag(cmd, name, variable, otherwise)
+	cmd.PersistentFlags().StringVar(&a.token, "token", "", tokenHelp)
+	return a
+}
+
+func urlOnlyFlag(cmd *cobra.Command, name, variable, otherwise string) *address {
 	a := &address{flag: "--" + name, cmd: cmd, example: otherwise}
 	if v := os.Getenv(variable); v != "" {
 		otherwise = v
 	}
 	cmd.PersistentFlags().StringVar(&a.url, name, otherwise, "the gateway; also "+variable)
-	cmd.PersistentFlags().StringVar(&a.token, "token", "", tokenHelp)
 	return a
 }
 
@@ -68,7 +82,7 @@ func (a *address) dial() (*remote, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, usagef("%s %q is no URL of a gateway; it looks like %s", a.flag, a.url, a.example)
 	}
-	token, err := resolveToken(a.token)
+	token, err := resolveToken(cmp.Or(a.beside, a).token)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ from aioquic.quic.configuration import QuicConfiguration
 HELLO, EVENTS, FIN = 1, 2, 3
 WELCOME, ACK, RESULT, REJECT, CREDIT, SLOWDOWN, GOAWAY, ERROR = range(16, 24)
 DURABLE, LINES = 2, 1
+HANDSHAKE = 2  # seconds, within which an answer comes or UDP does not come through
 
 
 class Refused(Exception):
@@ -147,6 +148,17 @@ class Session:
         raise (ConnectionError if retryable else Refused)(f"{code}: {detail}")
 
 
+async def handshake(connection, address):
+    done = asyncio.ensure_future(connection.wait_connected())
+    done.add_done_callback(lambda d: d.cancelled() or d.exception())
+    if not (await asyncio.wait({done}, timeout=HANDSHAKE))[0]:
+        raise ConnectionError(f"no answer from {address} within {HANDSHAKE} s: is that the gateway's UDP port (`quic` in its run.json)?")
+    try:
+        await done
+    except ConnectionError as lost:
+        raise ConnectionError(str(lost) or f"the handshake with {address} failed; a self-signed certificate needs --insecure")
+
+
 async def send(options, session):
     host, _, port = options.address.rpartition(":")
     configuration = QuicConfiguration(is_client=True, alpn_protocols=["headgate/1"], server_name=host)
@@ -156,7 +168,9 @@ async def send(options, session):
         if attempt > 0:
             await asyncio.sleep(random.random() * min(10, 0.1 * 2**attempt))
         try:
-            async with connect(host, int(port), configuration=configuration) as connection:
+            async with connect(host, int(port), configuration=configuration, wait_connected=False) as connection:
+                connection.transmit()
+                await handshake(connection, options.address)
                 reader, writer = await connection.create_stream()
                 await session.run(reader, writer)
             return session.acked == len(session.events)

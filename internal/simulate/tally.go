@@ -230,5 +230,5 @@ func (t *Tally) bound(hottest, total float64) float64 {
 			hottest = max(hottest, w)
 		}
 	}
-	return max(1, hottest/max(total, 1)*float64(len(t.load)))
+	return max(1, hottest/max(total, 1)*float64(t.Result.Headgate.Active))
 }
