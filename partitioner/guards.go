@@ -1,6 +1,7 @@
 package partitioner
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -88,7 +89,11 @@ func (n *planning) backlog(p int32, k Heavy) bool {
 	if _, lost := n.guards.lost[p]; !n.ordered() || !lost && (int(p) >= len(n.load.Backlog) || n.load.Backlog[p] <= backlogLimit) {
 		return false
 	}
-	n.once("lane_backlog", "lane_backlog: what is sealed for partition %d is not confirmed within %v, key %016x%016x stays", p, backlogLimit, k.Hi, k.Lo)
+	stays := "what it has stays"
+	if k.Hi != 0 || k.Lo != 0 { // else it is asked for slots
+		stays = fmt.Sprintf("key %016x%016x stays", k.Hi, k.Lo)
+	}
+	n.once("lane_backlog", "lane_backlog: what is sealed for partition %d is not confirmed within %v, %s", p, backlogLimit, stays)
 	return true
 }
 

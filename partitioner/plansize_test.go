@@ -132,3 +132,20 @@ func TestPartitionIsNewOnlyUntilItHasItsShare(t *testing.T) {
 		t.Errorf("%d moves in all, %d in the last 10 minutes of a load that stays", w.counts[MoveSlot], n)
 	}
 }
+
+// Where no key is asked for, none is named.
+func TestBacklogOfSlotsNamesNoKey(t *testing.T) {
+	w := warm(t, BySource, 4)
+	w.extra = func(l *Load) {
+		l.Backlog = []time.Duration{2 * backlogLimit, 0, 0, 0}
+		for id, s := range w.table.slots {
+			if s.owner == 0 {
+				l.Slots[id] *= 1.5
+			}
+		}
+	}
+	w.run(time.Minute)
+	if lines := strings.Join(w.log, "\n"); !strings.Contains(lines, "confirmed within 1s, what it has stays") || strings.Contains(lines, "key 0000") {
+		t.Error(lines)
+	}
+}
