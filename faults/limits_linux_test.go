@@ -63,7 +63,7 @@ func TestF30FewFiles(t *testing.T) {
 	for range 5 { // clients that are turned away leave, and come again
 		b.under(g, time.Second)
 	}
-	if n := g.open(t); n > 64 {
+	if n := g.open(t, ""); n > 64 {
 		t.Errorf("%d files are open", n)
 	}
 	if b.load.acked() == 0 {
