@@ -22,13 +22,17 @@ func TestGarbageHasRoomInASmallHeap(t *testing.T) {
 func TestGarbageFollowsTheHeap(t *testing.T) {
 	before := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(before)
+	runtime.GC()
+	used := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(used)
+	small := growth(used[0].Value.Uint64()) > 2*garbage // other tests may have left more
 	end := boundGarbage()
 	set := func() int {
 		read := []metrics.Sample{{Name: "/gc/gogc:percent"}}
 		metrics.Read(read)
 		return int(read[0].Value.Uint64())
 	}
-	if got := set(); got == garbage {
+	if got := set(); small && got == garbage {
 		t.Fatalf("a small heap may grow by %d %%", got)
 	}
 	large := make([]byte, 256<<20) // not touched, so not resident
