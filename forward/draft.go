@@ -74,7 +74,7 @@ func (d *draft) add(e *event.Event, common bool) {
 	d.raw.b = wire.AppendEvent(d.raw.b, e.Data, m.Framing)
 	d.labels += labels(e)
 	before := len(d.places)
-	d.places = append(d.places, d.place(e, common))
+	d.place(e, common)
 	if e.Time != 0 || len(m.Times) > 0 {
 		m.Times = append(padded(m.Times, before), e.Time)
 	}
@@ -95,16 +95,18 @@ func padded[T any](column []T, n int) []T {
 	return column
 }
 
-// place describes the event that was appended last.
-func (d *draft) place(e *event.Event, common bool) place {
+// place describes the event that was appended last. It is written where it stays, field by field: put together elsewhere
+// and copied, it cost a tenth of the way from socket to backend.
+func (d *draft) place(e *event.Event, common bool) {
 	at := len(d.raw.b) - len(e.Data)
 	if d.meta.Framing == wire.NDJSON {
 		at--
 	}
-	p := place{
-		tag:  uint32(e.Hash), // the low bits: the high ones name the slot, of which a lane has few
-		slot: e.Slot, child: e.Child, epoch: e.Epoch, at: uint32(at), size: uint32(len(e.Data)), keySize: keyless,
-	}
+	d.places = append(d.places, place{})
+	p := &d.places[len(d.places)-1]
+	p.tag = uint32(e.Hash) // the low bits: the high ones name the slot, of which a lane has few
+	p.slot, p.child, p.epoch = e.Slot, e.Child, e.Epoch
+	p.at, p.size, p.keySize = uint32(at), uint32(len(e.Data)), keyless
 	switch {
 	case !e.HasKey:
 	case common && d.common > 0:
@@ -116,7 +118,6 @@ func (d *draft) place(e *event.Event, common bool) place {
 			d.common = int(p.key) + 1
 		}
 	}
-	return p
 }
 
 // within returns where in data a key begins that is a view into it, -1 when it is none: the capacities of the two then
