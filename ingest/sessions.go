@@ -81,7 +81,6 @@ type producer struct {
 type outcome struct {
 	last   uint64 // sequence of its last event
 	frames []byte // REJECT and RESULT
-	safe   bool   // its events are durable: it may be kept
 }
 
 func newSessions(ctx context.Context, c *core, wait time.Duration) *sessions {
@@ -128,7 +127,6 @@ func (s *sessions) detach(p *producer) {
 func (s *sessions) settle(p *producer, o outcome, durable bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o.safe = durable || o.last <= p.durable
 	s.remember(p, o)
 	if durable && len(p.coming) == 0 {
 		p.durable = max(p.durable, o.last)
@@ -185,7 +183,7 @@ func (s *sessions) Restore(record []byte, _ time.Time) {
 	p := s.producer(sessionKey{texts[0], texts[1], texts[2]})
 	if last > p.settled {
 		p.durable = last
-		s.remember(p, outcome{last, append([]byte(nil), record[size:]...), true})
+		s.remember(p, outcome{last, append([]byte(nil), record[size:]...)})
 	}
 }
 
@@ -207,7 +205,7 @@ func (s *sessions) Snapshot(emit func(record []byte) error) error {
 		}
 		last := uint64(0)
 		for _, o := range p.kept {
-			if o.safe {
+			if o.last <= p.durable { // else it may not be kept
 				all, last = append(all, p.record(o)), o.last
 			}
 		}

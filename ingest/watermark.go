@@ -53,9 +53,6 @@ func (s *sessions) advance(p *producer) {
 	if p.durable == before {
 		return
 	}
-	for i := range p.kept {
-		p.kept[i].safe = p.kept[i].safe || p.kept[i].last <= p.durable
-	}
 	if s.log != nil && !p.forgotten {
 		s.log.Append(p.record(outcome{last: p.durable}))
 	}
@@ -73,9 +70,9 @@ func (a *attachment) appendDurable(frames []byte) []byte {
 		return frames
 	}
 	a.of.mu.Lock()
-	upTo := min(a.p.durable, a.p.settled)
+	upTo, forgotten := min(a.p.durable, a.p.settled), a.p.forgotten
 	a.of.mu.Unlock()
-	if upTo <= a.said || a.of.isForgotten(a.p) {
+	if upTo <= a.said || forgotten {
 		return frames
 	}
 	a.said = upTo
