@@ -58,7 +58,7 @@ type attachment struct {
 	mu     sync.Mutex    // guards the rest
 	ended  chan struct{} // closed when no more is to be read
 	why    *session.Error
-	away   bool  // because the gateway stops
+	away   bool  // because the gateway stops, or the connection is old enough
 	window int64 // credit when nothing is in flight
 	credit int64 // bytes that the client may send; below 0 by the last frame at most
 	owed   int64 // bytes that are settled, and not granted again
@@ -178,7 +178,7 @@ func (a *attachment) end(why *session.Error) {
 	a.close()
 }
 
-// leave has no more frames read, because the gateway stops.
+// leave has no more frames read, because the gateway stops or the connection is old enough: the session goes on on another one.
 func (a *attachment) leave() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -230,16 +230,13 @@ func (a *attachment) send(frames []byte) {
 
 // shutdown says GOAWAY on every stream and returns when the outcome of all that was taken is said, or when ctx ends.
 func (s *sessions) shutdown(ctx context.Context) error {
-	s.stop()
+	s.stop() // so each of them leaves
 	s.mu.Lock()
 	var all []*attachment
 	for a := range s.open {
 		all = append(all, a)
 	}
 	s.mu.Unlock()
-	for _, a := range all {
-		a.leave()
-	}
 	for _, a := range all {
 		select {
 		case <-a.done:

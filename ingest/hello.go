@@ -27,7 +27,7 @@ func (a *attachment) hello(ctx context.Context) *session.Error {
 	var h session.Hello
 	if no := a.control(&h, length, err); no != nil {
 		if a.visit.accepting.Err() != nil {
-			return &session.Error{Retryable: true, Code: string(event.Draining), Detail: "nothing is taken on this connection any more; go on on another one"}
+			return elsewhere()
 		}
 		return no
 	}

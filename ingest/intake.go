@@ -276,9 +276,7 @@ func (a *arrival) decode() *event.Problem {
 	p.describe(b, &a.r, time.Now())
 	b.Owner = uint64(c.owner(p, &a.r))
 	b.Session, b.First = a.attachment.p.key.name, a.head.First
-	if len(p.source) == 0 && len(p.caller) == 0 && !p.settings.Identified {
-		b.Producer = a.producer
-	}
+	p.itself(b, a.producer)
 	return nil
 }
 

@@ -34,7 +34,12 @@ func numberingOf(value []byte) (n numbering, no *refusal) {
 // number has the events of b called as those of the session are, and its producer the one that the session would be.
 func (p *plan) number(b *event.Batch) {
 	b.Session, b.First = string(p.numbering.session), p.numbering.first
+	p.itself(b, p.numbering.session)
+}
+
+// itself has a session be the producer of b where neither a source nor a token is, and events have no ids of others.
+func (p *plan) itself(b *event.Batch, session []byte) {
 	if len(p.source) == 0 && len(p.caller) == 0 && !p.settings.Identified {
-		b.Producer = p.numbering.session
+		b.Producer = session
 	}
 }

@@ -15,7 +15,7 @@ func (a *attachment) raise(ctx context.Context) (no *session.Error) {
 	timer := time.NewTimer(raiseTime)
 	defer timer.Stop()
 	for !a.caughtUp() {
-		no = &session.Error{Retryable: true, Code: string(event.Draining), Detail: "nothing is taken on this connection any more; go on on another one"}
+		no = elsewhere()
 		select {
 		case <-a.durable:
 			continue

@@ -11,6 +11,18 @@ import (
 	"github.com/headgate-io/headgate/sdk/session"
 )
 
+// one has a session at accepted take an event, and end on its stream. It returns what it was opened with.
+func one(g *sessionGate) *session.Hello {
+	h := accepted("a")
+	c := g.dial()
+	c.welcome(h)
+	c.events(1, `"one"`)
+	c.until(isAck(session.Accepted, 1))
+	c.close()
+	<-time.After(time.Minute)
+	return h
+}
+
 // A session that was at accepted and goes on at durable is told of nothing that it is durable before it is.
 func TestSessionGoesOnAtAHigherLevelWhenItsEventsAreThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -29,15 +41,7 @@ func TestSessionGoesOnAtAHigherLevelWhenItsEventsAreThere(t *testing.T) {
 		defer g.end()
 		log := &memoryLog{}
 		g.raw.Keep(log, true, time.Now())
-		h := hello("a")
-		h.Level = session.Accepted
-		c := g.dial()
-		c.welcome(h)
-		c.events(1, `"one"`)
-		c.until(isAck(session.Accepted, 1))
-		c.close()
-		<-time.After(time.Minute)
-
+		h := one(g)
 		h.Level = session.Durable
 		stored := time.Now().Add(time.Second)
 		time.AfterFunc(time.Second, func() { mu.Lock(); defer mu.Unlock(); safe[0]() })
@@ -66,15 +70,7 @@ func TestSessionIsNotRaisedBeforeItsEventsAreDurable(t *testing.T) {
 		s := &fakeStream{accept: func(_ context.Context, b *event.Batch) error { b.Reach(event.Accepted); return nil }}
 		g := serveSessions(t, s)
 		defer g.end()
-		h := hello("a")
-		h.Level = session.Accepted
-		c := g.dial()
-		c.welcome(h)
-		c.events(1, `"one"`)
-		c.until(isAck(session.Accepted, 1))
-		c.close()
-		<-time.After(time.Minute)
-
+		h := one(g)
 		d := g.dial()
 		defer d.close()
 		h.Level = session.Delivered

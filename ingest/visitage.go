@@ -4,6 +4,9 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/sdk/session"
 )
 
 // live begins the age of a connection: at its end no further sessions are taken on it, and those that it has hear GOAWAY, the
@@ -22,3 +25,8 @@ func (v *visit) live() (over func()) {
 // lifetime is how old a connection gets: an eighth less at most, so that those which were opened together, after a start, do
 // not all come back together.
 func lifetime(age time.Duration) time.Duration { return age - rand.N(age/8+1) }
+
+// elsewhere is said to a session that has not begun when its connection takes none any more.
+func elsewhere() *session.Error {
+	return &session.Error{Retryable: true, Code: string(event.Draining), Detail: "nothing is taken on this connection any more; go on on another one"}
+}
