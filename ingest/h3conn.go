@@ -15,8 +15,8 @@ type h3Conn struct {
 	*quic.Conn
 	active atomic.Int64 // requests whose header was read and whose answer is not written
 
-	// quiet runs from the beginning and anew from the end of the last request, and does nothing while one is active. http3 has a deadline for connections without streams alone: one on which a header does
-	// not end would be open until its age.
+	// quiet runs from the beginning, anew from the end of the last request, and does nothing while one is active. http3 has a
+	// deadline for connections without streams alone: one on which a header does not end would be open until its age.
 	quiet *time.Timer
 
 	datagrams context.CancelFunc // they are not refused any more
