@@ -60,9 +60,8 @@ func (g *Gateway) Explain(_ context.Context, name string, key, source []byte, or
 	} else {
 		out.KeyBase64 = base64.StdEncoding.EncodeToString(key)
 	}
-	hash, at := table.LocateIn(class, key, source)
-	hi, lo := table.ClassHash(class, key)
-	out.Hash, out.Slot, out.Partition, out.Epoch = fmt.Sprintf("%016x", hash), &at.Slot, &at.Partition, at.Epoch
+	hi, lo, at := table.Locate(class, key, source)
+	out.Hash, out.Slot, out.Partition, out.Epoch = fmt.Sprintf("%016x", hi), &at.Slot, &at.Partition, at.Epoch
 	if at.Child != event.NoSlot {
 		out.Child = &at.Child
 	}

@@ -89,7 +89,7 @@ func (p *fenceProcess) forwardCopy(ctx context.Context, b *event.Batch, pass *pa
 func unpark(t *partitioner.Table, b *event.Batch) {
 	for i := range b.Events {
 		if e := &b.Events[i]; e.Partition == event.Parked {
-			_, at := t.Locate(e.Key, b.Producer)
+			_, _, at := t.Locate(b.Class, e.Key, b.Producer)
 			e.Partition = at.Partition
 		}
 	}

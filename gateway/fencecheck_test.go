@@ -175,13 +175,13 @@ func (w *fenceWorld) checkTables() {
 			}
 		}
 		before = t
-		is := map[int32]state{}
+		is, moving := map[int32]state{}, t.Moving()
 		for n := range int32(t.Slots()) {
-			is[n] = state{t.Slot(n), t.MovingTo(n) >= 0}
+			is[n] = state{t.Slot(n), slices.Contains(moving, n)}
 		}
 		for _, s := range t.Splits() {
 			for _, c := range s.Children {
-				is[c.Child] = state{c, t.MovingTo(c.Child) >= 0}
+				is[c.Child] = state{c, slices.Contains(moving, c.Child)}
 			}
 		}
 		for id, now := range is {

@@ -27,7 +27,7 @@ func (w *fenceWorld) load(t *partitioner.Table) partitioner.Load {
 	l.Heavy.Total = rest * float64(t.Slots())
 	for n := range fenceKeys {
 		rate := []float64{0, 1e5, 1e6, 4e6, 16e6}[r.IntN(5)]
-		hi, lo := t.KeyHash(fenceKey(n))
+		hi, lo := t.KeyHash(event.AsStream, fenceKey(n))
 		l.Heavy.Keys = append(l.Heavy.Keys, partitioner.Heavy{Hi: hi, Lo: lo, Fast: rate, Lower: rate, Upper: rate})
 		l.Heavy.Total += rate
 		split := slices.IndexFunc(t.Splits(), func(s partitioner.Split) bool { return s.Hi == hi && s.Lo == lo })

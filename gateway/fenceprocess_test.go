@@ -107,7 +107,7 @@ func fencePlan(r *rand.Rand, t *partitioner.Table) (plan partitioner.Plan, ok bo
 }
 
 func fenceChange(r *rand.Rand, t *partitioner.Table) partitioner.Change {
-	hi, lo := t.KeyHash(fenceKey(r.IntN(fenceKeys)))
+	hi, lo := t.KeyHash(event.AsStream, fenceKey(r.IntN(fenceKeys)))
 	at := t.Lookup(hi, lo, r.Uint64())
 	c := partitioner.Change{Hi: hi, Lo: lo, Reason: "drawn"}
 	var others []int32

@@ -166,7 +166,7 @@ func TestLimitsEndWithAdaptiveOff(t *testing.T) {
 			return false
 		}
 		table := s.partitioner.Table()
-		hi, lo := table.KeyHash([]byte("hot"))
+		hi, lo := table.KeyHash(event.AsStream, []byte("hot"))
 		s.adaptive.limit(table, []partitioner.Limit{{Hi: hi, Lo: lo, Rate: 1}})
 		return s.limits.Load().count() == 1
 	})
@@ -184,7 +184,7 @@ func TestRefusedByItsLimitAKeySpendsNoRate(t *testing.T) {
 		}
 		none := prometheus.NewCounter(prometheus.CounterOpts{Name: "none"})
 		hot, now := []byte("hot"), time.Now()
-		hi, lo := table.KeyHash(hot)
+		hi, lo := table.KeyHash(event.AsStream, hot)
 		w := pacing{table: table,
 			keys: &keyRate{limit: rate.Limit{Events: 5, Burst: time.Second}, buckets: rate.NewTable(16, now, none.Inc), refused: none},
 			limits: &keyLimits{buckets: rate.NewTable(16, now, none.Inc), refused: none, all: map[[2]uint64]*keyLimit{

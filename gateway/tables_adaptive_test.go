@@ -17,6 +17,7 @@ import (
 
 	"github.com/headgate-io/headgate/admin"
 	"github.com/headgate-io/headgate/forward"
+	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/internal/settings"
 	"github.com/headgate-io/headgate/partitioner"
@@ -417,7 +418,7 @@ func TestOrderingCanBecomeLooser(t *testing.T) {
 	set(`{"hash":"murmur2"}`, "hash: cannot be changed")
 	set(`{"adaptive":{"hold":"1ms"}}`, "hold")
 	s := (*in.streams.Load())["web"]
-	hi, lo := s.partitioner.Table().KeyHash([]byte("hot"))
+	hi, lo := s.partitioner.Table().KeyHash(event.AsStream, []byte("hot"))
 	terms := partitioner.SplitTerms{Born: time.Duration(time.Now().UnixMilli()) * time.Millisecond, Hold: time.Hour}
 	split, err := s.partitioner.Table().SplitOn(hi, lo, []int32{1, 2}, terms)
 	if err != nil {
@@ -443,7 +444,7 @@ func TestWhatIsUnderWayIsEndedAfterARestart(t *testing.T) {
 	in.want(200, `"accepted":1`, "web", `{"key":"hot"}`)
 	s := (*in.streams.Load())["web"]
 	table := s.partitioner.Table()
-	hi, lo := table.KeyHash([]byte("hot"))
+	hi, lo := table.KeyHash(event.AsStream, []byte("hot"))
 	on := []int32{1, 2, 3, 4}
 	begun, err := table.Begin(partitioner.Plan{Changes: []partitioner.Change{{Kind: partitioner.SplitKey, Hi: hi, Lo: lo, Partitions: on}}})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/internal/race"
 )
 
@@ -50,7 +51,7 @@ func TestTenMillionKeysOfAMillionSourcesTakeNoMemory(t *testing.T) {
 	}
 	table := must(t)(NewTable(secret, 1024, Equal(16)))
 	shared := []byte("shared")
-	hi, lo := table.KeyHash(shared)
+	hi, lo := table.KeyHash(event.AsStream, shared)
 	table = must(t)(table.Split(hi, lo, []int32{0, 1, 2, 3}))
 	m := NewMeter(CountersFor(16))
 	p := NewMetered(table, m)

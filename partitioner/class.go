@@ -18,10 +18,11 @@ func classSecret(secret Secret, c event.Class) (own Secret) {
 	return own
 }
 
-// ClassHash is KeyHash of a key in a class. By Murmur2 the slot is the same in all of them: nothing there ever moves.
-func (t *Table) ClassHash(c event.Class, key []byte) (hi, lo uint64) { return t.Hasher(c)(key) }
+// KeyHash returns the hash that the table places a key of a class by. With Murmur2 its first bits are the partition and its last
+// 31 the hash, in all classes alike: nothing there ever moves. lo is that of the keyed hash, so that different keys differ.
+func (t *Table) KeyHash(c event.Class, key []byte) (hi, lo uint64) { return t.Hasher(c)(key) }
 
-// Hasher returns ClassHash for many keys of a class.
+// Hasher returns KeyHash for many keys of a class.
 func (t *Table) Hasher(c event.Class) func(key []byte) (hi, lo uint64) {
 	secret := classSecret(t.secret, c)
 	return func(key []byte) (hi, lo uint64) {

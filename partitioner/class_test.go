@@ -19,13 +19,13 @@ func TestClassIsAKeySpaceOfItsOwn(t *testing.T) {
 		b := keyed("a key", "another")
 		b.Class = c
 		p.Assign(b, nil)
-		hash, at := table.LocateIn(c, []byte("a key"), nil)
+		hash, _, at := table.Locate(c, []byte("a key"), nil)
 		if e := &b.Events[0]; e.Hash != hash || e.Slot != at.Slot || e.Partition != at.Partition {
 			t.Errorf("class %q: %+v, but %x and %+v", c, e, hash, at)
 		}
 		seen[hash] = true
 	}
-	if own, _ := table.KeyHash([]byte("a key")); len(seen) != len(classes) || !seen[own] {
+	if own, _ := table.KeyHash(event.AsStream, []byte("a key")); len(seen) != len(classes) || !seen[own] {
 		t.Errorf("hashes %v", seen)
 	}
 }

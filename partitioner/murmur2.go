@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-
-	"github.com/headgate-io/headgate/event"
 )
 
 // HashKind names the hash that places the keys of a stream. It is fixed for the life of a table.
@@ -66,10 +64,6 @@ func NewMurmur2Table(secret Secret, partitions int) (*Table, error) {
 	}
 	return t, nil
 }
-
-// KeyHash returns the hash that the table places a key by, of no other class than its stream's. With Murmur2 its first bits are
-// the partition and its last 31 the hash, and lo is that of the keyed hash, so that different keys differ.
-func (t *Table) KeyHash(key []byte) (hi, lo uint64) { return t.ClassHash(event.AsStream, key) }
 
 func (t *Table) murmur2(key []byte) uint64 {
 	h := uint64(Murmur2Of(key) & 0x7fffffff)

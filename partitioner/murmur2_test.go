@@ -32,7 +32,7 @@ func TestK02K04Murmur2PlacesLikeJavaProducers(t *testing.T) {
 		b := keyed(c.key)
 		New(table).Assign(b, nil)
 		e := &b.Events[0]
-		if _, at := table.Locate([]byte(c.key), nil); at.Partition != c.want || e.Partition != c.want || e.Slot != c.want {
+		if _, _, at := table.Locate(event.AsStream, []byte(c.key), nil); at.Partition != c.want || e.Partition != c.want || e.Slot != c.want {
 			t.Errorf("%q of %d: partition %d and %d (slot %d), want %d", c.key, c.partitions, at.Partition, e.Partition, e.Slot, c.want)
 		}
 	}
@@ -73,7 +73,7 @@ func TestK01Murmur2NoKeyIsStickyEmptyKeyIsAKey(t *testing.T) {
 
 func TestMurmur2TableIsFixed(t *testing.T) {
 	table := murmur2Table(t, 3)
-	hi, lo := table.KeyHash([]byte("hot"))
+	hi, lo := table.KeyHash(event.AsStream, []byte("hot"))
 	for name, step := range map[string]func() (*Table, error){
 		"add":    func() (*Table, error) { return table.AddPartition(1) },
 		"drain":  func() (*Table, error) { return table.SetState(0, Draining) },

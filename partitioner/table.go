@@ -130,28 +130,15 @@ func (t *Table) Lookup(hi, lo, source uint64) Place {
 	return t.slots[n].place(n, event.NoSlot)
 }
 
-// Locate returns the upper half of the keyed hash of a key, and where its events from a source go.
-func (t *Table) Locate(key, source []byte) (hash uint64, at Place) {
-	return t.LocateIn(event.AsStream, key, source)
-}
-
-// LocateIn is Locate of a key in a class.
-func (t *Table) LocateIn(c event.Class, key, source []byte) (hash uint64, at Place) {
+// Locate returns the KeyHash of a key of a class, and where its events from a source go.
+func (t *Table) Locate(c event.Class, key, source []byte) (hi, lo uint64, at Place) {
 	_, producer := Hash(t.secret, source)
-	hi, lo := t.ClassHash(c, key)
-	return hi, t.Lookup(hi, lo, producer)
+	hi, lo = t.KeyHash(c, key)
+	return hi, lo, t.Lookup(hi, lo, producer)
 }
 
 func (s *slot) place(n, child int32) Place {
 	return Place{Slot: n, Child: child, Partition: int32(s.owner), Epoch: s.epoch}
-}
-
-// MovingTo returns the partition that is about to become the owner of a slot or child, -1 when it does not move.
-func (t *Table) MovingTo(id int32) int32 {
-	if s := t.byID(id); s != nil && s.target != s.owner {
-		return int32(s.target)
-	}
-	return noPartition
 }
 
 // Version grows by one with each change.
