@@ -96,7 +96,7 @@ func (a *adaptive) tick(ctx context.Context, now time.Time) {
 		a.unlimit()
 		return
 	}
-	if r.Idle && a.planner.Settled(table) {
+	if r.Idle && !a.unsaved && a.planner.Settled(table) {
 		return
 	}
 	r.Load.Elapsed = elapsed

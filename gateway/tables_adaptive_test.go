@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/admin"
-	"github.com/headgate-io/headgate/forward"
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/forward"
 	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/internal/settings"
 	"github.com/headgate-io/headgate/partitioner"

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/headgate-io/headgate/control"
+	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/gateway/config"
 )
 
@@ -57,6 +58,28 @@ func TestTableWithoutItsStore(t *testing.T) {
 		doc, err := (*in.streams.Load())["none"].adaptive.stored.docs.Read(t.Context(), "none")
 		var stored struct{ Version uint64 }
 		return err == nil && json.Unmarshal(doc.Value, &stored) == nil && stored.Version == table.Version && table.Version > 1
+	})
+}
+
+// What could not be stored is stored when the control store is back, also while no event comes.
+func TestAnIdleTableIsStoredLater(t *testing.T) {
+	cfg := zero(t)
+	cfg.Streams = map[string]config.Stream{"none": {Ordering: "none"}}
+	in := start(t, cfg)
+	defer in.end()
+	in.storeOf("none", func(d tableDocs) tableDocs { return awayDocs{d} })
+	s := (*in.streams.Load())["none"]
+	if err := s.classes(t.Context(), &event.Batch{Class: event.ClassStrict}); err != nil {
+		t.Fatal(err)
+	}
+	in.storeOf("none", func(d tableDocs) tableDocs { return d.(awayDocs).tableDocs })
+	in.untilTable("none", "stored", func(table shownTable) bool {
+		doc, err := in.Gateway.store.Tables.Read(t.Context(), "none")
+		var stored struct {
+			Version uint64
+			Classed bool
+		}
+		return err == nil && json.Unmarshal(doc.Value, &stored) == nil && stored.Classed && stored.Version == table.Version
 	})
 }
 
