@@ -27,7 +27,7 @@ func (s *Settings) Elastic() bool { return s.Max > 0 && s.Target > 0 }
 // it may have, and none is still to be emptied.
 func (p *Planner) Settled(t *Table) bool {
 	n := planning{Planner: p, table: t}
-	return len(t.splits.all)+len(p.limits) == 0 && !n.draining() && (p.s.Max == 0 || len(t.active) == max(p.s.Min, 1))
+	return len(t.splits.all)+len(p.limits) == 0 && (p.s.Max == 0 || len(t.active) == max(p.s.Min, 1)) && !n.draining()
 }
 
 // planSize lets the number of active partitions follow the load: the same band and holds as for keys.
@@ -96,6 +96,9 @@ func (n *planning) enlarge(count int, reason string) {
 
 // draining reports whether a partition has still to be emptied.
 func (n *planning) draining() bool {
+	if len(n.table.active) == len(n.table.partitions) {
+		return false
+	}
 	for _, s := range n.table.slots {
 		if n.table.partitions[s.target].State == Draining {
 			return true
