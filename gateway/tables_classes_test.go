@@ -3,6 +3,7 @@ package gateway
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,9 +26,13 @@ func TestHeadgateOrderingAsksForMoreOrder(t *testing.T) {
 		"none":   {"": "", "strict": "", "source": "", "none": ""},
 	} {
 		for ordering, code := range asked {
-			resp, doc := in.do("POST", in.events(stream), `{"key":"a"}`, "Content-Type: application/x-ndjson", "Headgate-Ordering: "+ordering)
+			fields := []string{"Content-Type: application/x-ndjson"}
+			if ordering != "" {
+				fields = append(fields, "Headgate-Ordering: "+ordering)
+			}
+			resp, doc := in.do("POST", in.events(stream), `{"key":"a"}`, fields...)
 			var problem struct{ Code string }
-			if err := json.Unmarshal([]byte(doc), &problem); err != nil || problem.Code != code && !(ordering == "" && problem.Code == "bad_parameter") {
+			if err := json.Unmarshal([]byte(doc), &problem); err != nil || problem.Code != code {
 				t.Errorf("%s, %q: %d %s", stream, ordering, resp.StatusCode, doc)
 			}
 			place, err := in.Explain(t.Context(), stream, []byte("a"), nil, ordering)
@@ -50,6 +55,9 @@ func TestHeadgateOrderingAsksForMoreOrder(t *testing.T) {
 			}
 			own[fmt.Sprint(stream, want, at.Hash)] = true
 		}
+	}
+	if resp, doc := in.do("POST", in.events("none"), `{"key":"a"}`, "Content-Type: application/x-ndjson", "Headgate-Ordering: "); resp.StatusCode != 400 || !strings.Contains(doc, "bad_parameter") {
+		t.Errorf("an empty one: %d %s", resp.StatusCode, doc)
 	}
 	if len(own) != 1+2+3 {
 		t.Errorf("key spaces: %v", own)
