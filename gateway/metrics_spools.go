@@ -9,22 +9,18 @@ import (
 // spoolMetrics exports the figures of all spools.
 type spoolMetrics struct{ g *Gateway }
 
-func spoolDesc(name, help string) *prometheus.Desc {
-	return prometheus.NewDesc(name, help, []string{"stream"}, nil)
-}
-
 var (
-	spoolBytes    = spoolDesc("headgate_spool_bytes", "Bytes of the spool's files.")
-	spoolFrames   = spoolDesc("headgate_spool_frames", "Frames in the spool that the backend has not confirmed.")
-	spoolEvents   = spoolDesc("headgate_spool_events", "Events in these frames.")
-	spoolOldest   = spoolDesc("headgate_spool_oldest_seconds", "Age of the oldest file with such a frame; 0 when there is none.")
-	spoolWritten  = spoolDesc("headgate_spool_written_frames_total", "Frames written to the spool.")
-	spoolSyncs    = spoolDesc("headgate_spool_syncs_total", "Groups of frames written and synced together.")
-	spoolSyncTime = spoolDesc("headgate_spool_sync_seconds_total", "Time that took.")
-	spoolFailed   = spoolDesc("headgate_spool_failed_writes_total", "Writes that failed, after which a new file was begun.")
-	spoolDamaged  = spoolDesc("headgate_spool_quarantined_total", "Damaged ranges of bytes that were set aside in the quarantine.")
-	spoolMissing  = spoolDesc("headgate_spool_missing_events_total", "Events that were written to the spool and not delivered, and were not in its files at the start, at most; after a power cut, without what was written in its last seconds.")
-	spoolRemoved  = spoolDesc("headgate_spool_removed_files_total", "Files of the spool that were removed or cut off: while they were in use, which loses nothing, or the whole folder before the start.")
+	spoolBytes    = streamDesc("headgate_spool_bytes", "Bytes of the spool's files.")
+	spoolFrames   = streamDesc("headgate_spool_frames", "Frames in the spool that the backend has not confirmed.")
+	spoolEvents   = streamDesc("headgate_spool_events", "Events in these frames.")
+	spoolOldest   = streamDesc("headgate_spool_oldest_seconds", "Age of the oldest file with such a frame; 0 when there is none.")
+	spoolWritten  = streamDesc("headgate_spool_written_frames_total", "Frames written to the spool.")
+	spoolSyncs    = streamDesc("headgate_spool_syncs_total", "Groups of frames written and synced together.")
+	spoolSyncTime = streamDesc("headgate_spool_sync_seconds_total", "Time that took.")
+	spoolFailed   = streamDesc("headgate_spool_failed_writes_total", "Writes that failed, after which a new file was begun.")
+	spoolDamaged  = streamDesc("headgate_spool_quarantined_total", "Damaged ranges of bytes that were set aside in the quarantine.")
+	spoolMissing  = streamDesc("headgate_spool_missing_events_total", "Events that were written to the spool and not delivered, and were not in its files at the start, at most; after a power cut, without what was written in its last seconds.")
+	spoolRemoved  = streamDesc("headgate_spool_removed_files_total", "Files of the spool that were removed or cut off: while they were in use, which loses nothing, or the whole folder before the start.")
 	spoolLimit    = prometheus.NewDesc("headgate_spool_max_bytes", "Bytes that all spools together may have.", nil, nil)
 )
 

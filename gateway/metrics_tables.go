@@ -9,28 +9,29 @@ import (
 // tableMetrics exports what is known of the routing tables. No key is a label.
 type tableMetrics struct{ g *Gateway }
 
-func tableDesc(name, help string) *prometheus.Desc {
+// streamDesc is of a figure that each stream has.
+func streamDesc(name, help string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, []string{"stream"}, nil)
 }
 
 var (
-	tableVersion  = tableDesc("headgate_table_version", "Version of the routing table in force.")
-	maxOverMean   = tableDesc("headgate_partition_max_over_mean", "Rate of the fullest partition in relation to the mean.")
-	topShare      = tableDesc("headgate_top_key_share", "Share of the heaviest key in all that is counted, at least.")
-	splitKeys     = tableDesc("headgate_split_keys", "Keys that are split now.")
-	parkedEvents  = tableDesc("headgate_parked_events", "Events that wait for the end of a change of the table.")
-	parkedSeconds = tableDesc("headgate_parked_seconds", "How long events waited for the end of a change of the table.")
-	partitions    = tableDesc("headgate_partitions", "Partitions that take part now.")
-	limitedKeys   = tableDesc("headgate_limited_keys", "Keys that bring more than one partition takes and are refused the rest.")
-	addedTotal    = tableDesc("headgate_partitions_added_total", "Partitions that began to take part, since the load grew.")
-	drainedTotal  = tableDesc("headgate_partitions_drained_total", "Partitions that got nothing more, since the load fell.")
-	splitsTotal   = tableDesc("headgate_splits_total", "Keys that were split.")
-	growsTotal    = tableDesc("headgate_grows_total", "Split keys that got more partitions.")
-	mergesTotal   = tableDesc("headgate_merges_total", "Split keys that were merged again.")
-	movesTotal    = tableDesc("headgate_moves_total", "Slots, and parts of split keys, that went to another partition.")
-	abandonedDesc = tableDesc("headgate_abandoned_changes_total", "Changes that were abandoned, because what they leave was not confirmed in time.")
-	fencesTotal   = tableDesc("headgate_fences_total", "Times that events were held back for changes of the table.")
-	fenceSeconds  = tableDesc("headgate_fence_seconds_total", "How long that took.")
+	tableVersion  = streamDesc("headgate_table_version", "Version of the routing table in force.")
+	maxOverMean   = streamDesc("headgate_partition_max_over_mean", "Rate of the fullest partition in relation to the mean.")
+	topShare      = streamDesc("headgate_top_key_share", "Share of the heaviest key in all that is counted, at least.")
+	splitKeys     = streamDesc("headgate_split_keys", "Keys that are split now.")
+	parkedEvents  = streamDesc("headgate_parked_events", "Events that wait for the end of a change of the table.")
+	parkedSeconds = streamDesc("headgate_parked_seconds", "How long events waited for the end of a change of the table.")
+	partitions    = streamDesc("headgate_partitions", "Partitions that take part now.")
+	limitedKeys   = streamDesc("headgate_limited_keys", "Keys that bring more than one partition takes and are refused the rest.")
+	addedTotal    = streamDesc("headgate_partitions_added_total", "Partitions that began to take part, since the load grew.")
+	drainedTotal  = streamDesc("headgate_partitions_drained_total", "Partitions that got nothing more, since the load fell.")
+	splitsTotal   = streamDesc("headgate_splits_total", "Keys that were split.")
+	growsTotal    = streamDesc("headgate_grows_total", "Split keys that got more partitions.")
+	mergesTotal   = streamDesc("headgate_merges_total", "Split keys that were merged again.")
+	movesTotal    = streamDesc("headgate_moves_total", "Slots, and parts of split keys, that went to another partition.")
+	abandonedDesc = streamDesc("headgate_abandoned_changes_total", "Changes that were abandoned, because what they leave was not confirmed in time.")
+	fencesTotal   = streamDesc("headgate_fences_total", "Times that events were held back for changes of the table.")
+	fenceSeconds  = streamDesc("headgate_fence_seconds_total", "How long that took.")
 )
 
 // Describe is for the registry.
