@@ -19,7 +19,7 @@ type Watcher interface {
 
 // Notice is one thing that happened.
 type Notice struct {
-	Name string          // split, grow, merge, move, weight, note, load
+	Name string          // the kind of a change, limit, unlimit, note, or load
 	Data json.RawMessage // in one line
 }
 

@@ -20,9 +20,9 @@ type happening struct {
 	Time         time.Time `json:"time"`
 	Stream       string    `json:"stream"`
 	TableVersion uint64    `json:"table_version"`
-	Kind         string    `json:"kind"` // move, split, grow, merge, weight, note
+	Kind         string    `json:"kind"` // of a partitioner.Change, or limit, unlimit, note
 	Outcome      string    `json:"outcome,omitempty"`
-	*ShownKey              // of split, grow and merge
+	*ShownKey              // of split, grow, merge, limit and unlimit
 	Slot         *int32    `json:"slot,omitempty"`
 	From         *int32    `json:"from,omitempty"`
 	To           *int32    `json:"to,omitempty"`
