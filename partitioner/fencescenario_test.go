@@ -2,8 +2,6 @@ package partitioner
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,34 +10,24 @@ import (
 // Each file of testdata/fence is a scenario of the key "hot" on 4 partitions: lines that say what happens, and lines that begin
 // with > for what the fence answers.
 func TestFenceScenarios(t *testing.T) {
-	files, err := filepath.Glob("testdata/fence/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scenarios: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s := &fenceScenario{}
-			s.hi, s.lo = Hash(secret, []byte("hot"))
-			s.table = newTable(t, Equal(4))
-			for n, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
-				switch want, answer := strings.CutPrefix(line, "> "); {
-				case strings.HasPrefix(line, "#"):
-				case answer:
-					if want != s.answer {
-						t.Fatalf("line %d: it answers\n%s", n+1, s.answer)
-					}
-				default:
-					if err := s.do(line); err != nil {
-						t.Fatalf("line %d: %v", n+1, err)
-					}
+	eachScenario(t, "testdata/fence/*.txt", func(t *testing.T, _, text string) {
+		s := &fenceScenario{}
+		s.hi, s.lo = Hash(secret, []byte("hot"))
+		s.table = newTable(t, Equal(4))
+		for n, line := range strings.Split(strings.TrimSpace(text), "\n") {
+			switch want, answer := strings.CutPrefix(line, "> "); {
+			case strings.HasPrefix(line, "#"):
+			case answer:
+				if want != s.answer {
+					t.Fatalf("line %d: it answers\n%s", n+1, s.answer)
+				}
+			default:
+				if err := s.do(line); err != nil {
+					t.Fatalf("line %d: %v", n+1, err)
 				}
 			}
-		})
-	}
+		}
+	})
 }
 
 type fenceScenario struct {

@@ -14,7 +14,29 @@ import (
 // Each file of testdata/planner is a scenario: lines that say what the load is and how long it lasts, and lines that
 // begin with > for what the planner does meanwhile. HEADGATE_SCENARIOS=write writes the latter anew; read what changed.
 func TestPlannerScenarios(t *testing.T) {
-	files, err := filepath.Glob("testdata/planner/*.txt")
+	eachScenario(t, "testdata/planner/*.txt", func(t *testing.T, file, text string) {
+		got := play(t, text)
+		if os.Getenv("HEADGATE_SCENARIOS") == "write" {
+			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		was, is := strings.Split(text, "\n"), strings.Split(got, "\n")
+		for i := range min(len(was), len(is)) {
+			if was[i] != is[i] {
+				t.Fatalf("line %d:\n%s\nis now\n%s", i+1, was[i], is[i])
+			}
+		}
+		if len(was) != len(is) {
+			t.Fatalf("%d lines became %d", len(was), len(is))
+		}
+	})
+}
+
+// eachScenario plays files, of which there must be some, each as a test of its name.
+func eachScenario(t *testing.T, pattern string, play func(t *testing.T, file, text string)) {
+	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scenarios: %v", err)
 	}
@@ -24,22 +46,7 @@ func TestPlannerScenarios(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := play(t, string(text))
-			if os.Getenv("HEADGATE_SCENARIOS") == "write" {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			was, is := strings.Split(string(text), "\n"), strings.Split(got, "\n")
-			for i := range min(len(was), len(is)) {
-				if was[i] != is[i] {
-					t.Fatalf("line %d:\n%s\nis now\n%s", i+1, was[i], is[i])
-				}
-			}
-			if len(was) != len(is) {
-				t.Fatalf("%d lines became %d", len(was), len(is))
-			}
+			play(t, file, string(text))
 		})
 	}
 }
