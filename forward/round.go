@@ -26,6 +26,7 @@ type round struct {
 	came    [many]time.Time // when the last requests did, in turn
 	turn    int             // the place of the one that came longest ago
 	waiting []*lane         // those with an open frame that somebody waits for
+	last    []*lane         // those of the last round: all are released before writing is 0 again, and nobody reads it then
 	writing int             // frames that somebody waits for and that are neither in the spool nor confirmed
 	armed   bool            // the timer runs
 }
@@ -39,8 +40,9 @@ func newRound(to Spool, linger time.Duration) *round {
 	r.timer = time.AfterFunc(time.Hour, func() {
 		r.mu.Lock()
 		r.armed = false
+		lanes := r.due(time.Now())
 		r.mu.Unlock()
-		r.begin(time.Now())
+		release(lanes)
 	})
 	r.timer.Stop()
 	return r
@@ -58,21 +60,13 @@ func (r *round) request(now time.Time) {
 	r.mu.Lock()
 	r.came[r.turn] = now
 	r.turn = (r.turn + 1) % many
+	lanes := r.due(now)
 	r.mu.Unlock()
-	r.begin(now)
+	release(lanes)
 }
 
-// begin seals what waits, if it is time.
-func (r *round) begin(now time.Time) {
-	for _, l := range r.due(now) {
-		l.release()
-	}
-}
-
-// due returns the lanes of the round that begins now, nil when none does.
+// due returns the lanes of the round that begins now, nil when none does; r.mu is held, and the caller releases them without it.
 func (r *round) due(now time.Time) (lanes []*lane) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if r.writing > 0 || len(r.waiting) == 0 {
 		return nil
 	}
@@ -83,7 +77,8 @@ func (r *round) due(now time.Time) (lanes []*lane) {
 		}
 		return nil
 	}
-	lanes, r.waiting, r.began = r.waiting, make([]*lane, 0, len(r.waiting)), now
+	lanes = r.waiting
+	r.waiting, r.last, r.began = r.last[:0], lanes, now
 	r.writing += len(lanes)
 	r.coming.Add(int32(len(lanes)))
 	return lanes
@@ -106,12 +101,19 @@ func (r *round) enter() {
 
 // leave counts a frame out.
 func (r *round) leave() {
+	var lanes []*lane
 	r.mu.Lock()
-	r.writing--
-	last := r.writing == 0
+	if r.writing--; r.writing == 0 {
+		lanes = r.due(time.Now())
+	}
 	r.mu.Unlock()
-	if last {
-		r.begin(time.Now())
+	release(lanes)
+}
+
+// release begins a round of these lanes.
+func release(lanes []*lane) {
+	for _, l := range lanes {
+		l.release()
 	}
 }
 
