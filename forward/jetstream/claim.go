@@ -33,6 +33,7 @@ func (b *Backend) take(ctx context.Context, l *lane, m *Message) error {
 		switch ack, err := b.js.PublishMsg(ctx, msg, js.WithRetryAttempts(0)); {
 		case isFull(err): // the numbers are needed nevertheless: events may go to the spool. Send claims it
 			b.cfg.OnFull(l.store, int64(msg.Size())+recordOverhead)
+			l.fulls = max(l.fulls, 1) // what goes in next says that there is room
 		case err != nil: // it may be stored; then it is found
 			return fmt.Errorf("claim %s: %w", l.subject, err)
 		default:

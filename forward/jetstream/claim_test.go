@@ -2,6 +2,7 @@ package jetstream_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -102,15 +103,26 @@ func TestAFullStreamIsClaimedLater(t *testing.T) {
 	}
 	for r.late(9, "", "1", "1") == nil { // until not even a marker has room
 	}
-	r.backend = r.open(4 << 10)
+	var said []bool // that it is full
+	cfg := jetstream.Config{Stream: "web", Gateway: gateway, Timeout: time.Minute, OnFull: func(_ string, bytes int64) { said = append(said, bytes > 0) }}
+	var err error
+	if r.backend, err = jetstream.Open(t.Context(), r.conn, cfg, quiet); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := r.backend.Resume(t.Context(), 3); err != nil {
 		t.Fatal(err)
 	}
 	if e := sendError(t, r.backend.Send(t.Context(), newRun(3, 1, 1))); e.Reason != "full" {
 		t.Errorf("%+v", e)
 	}
+	if slices.Contains(said, false) || len(said) == 0 {
+		t.Errorf("said to be full: %v", said)
+	}
 	r.purge()
 	r.send(newRun(3, 1, 1))
+	if said[len(said)-1] {
+		t.Error("nobody is told that it takes messages again")
+	}
 	if err := r.late(3, "0", "1", "2"); err == nil {
 		t.Error("a late publish is stored")
 	}
