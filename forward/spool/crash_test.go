@@ -108,27 +108,32 @@ func live(t *rapid.T, files *memory, m *model, life int) {
 	}
 	w := &writer{Spool: s}
 	for range rapid.IntRange(1, 40).Draw(t, "steps") {
-		switch rapid.IntRange(0, 5).Draw(t, "step") {
-		case 0, 1, 2:
-			p := rapid.IntRange(0, 2).Draw(t, "partition")
-			f := frame(int32(p), m.next[p], rapid.IntRange(1, 9).Draw(t, "events"), rapid.IntRange(1, 1500).Draw(t, "size"))
-			f.Payload = append(f.Payload, byte(life))
-			m.next[p] += uint64(f.Events)
-			m.appended[p] = append(m.appended[p], f)
-			s.Append(&Entry{Frame: f, Waited: true, Done: func() { m.acked[p][f.First] = true }})
-		case 3, 4:
-			w.tidy()
-			w.gather(time.Now())
-			if len(w.group) > 0 {
-				w.commit()
-			}
-		case 5:
-			p := rapid.IntRange(0, 2).Draw(t, "confirmed")
-			if all := m.appended[p]; len(all) > 0 { // whole frames, as far as a backend may be
-				last := all[rapid.IntRange(0, len(all)-1).Draw(t, "frame")].Last()
-				m.confirmed[p] = max(m.confirmed[p], last)
-				s.Advance(int32(p), last, 0)
-			}
+		m.step(t, w, life)
+	}
+}
+
+// step appends a frame, has frames written, or confirms some.
+func (m *model) step(t *rapid.T, w *writer, life int) {
+	switch rapid.IntRange(0, 5).Draw(t, "step") {
+	case 0, 1, 2:
+		p := rapid.IntRange(0, 2).Draw(t, "partition")
+		f := frame(int32(p), m.next[p], rapid.IntRange(1, 9).Draw(t, "events"), rapid.IntRange(1, 1500).Draw(t, "size"))
+		f.Payload = append(f.Payload, byte(life))
+		m.next[p] += uint64(f.Events)
+		m.appended[p] = append(m.appended[p], f)
+		w.Append(&Entry{Frame: f, Waited: true, Done: func() { m.acked[p][f.First] = true }})
+	case 3, 4:
+		w.tidy()
+		w.gather(time.Now())
+		if len(w.group) > 0 {
+			w.commit()
+		}
+	case 5:
+		p := rapid.IntRange(0, 2).Draw(t, "confirmed")
+		if all := m.appended[p]; len(all) > 0 { // whole frames, as far as a backend may be
+			last := all[rapid.IntRange(0, len(all)-1).Draw(t, "frame")].Last()
+			m.confirmed[p] = max(m.confirmed[p], last)
+			w.Advance(int32(p), last, 0)
 		}
 	}
 }
@@ -228,7 +233,7 @@ func TestM09DamageIsSetAsideOnce(t *testing.T) {
 	rest := append(append(append([]Frame(nil), want[:3]...), want[4:6]...), want[7:]...)
 	same(t, all(t, s.Spool, 0), rest)
 	if n := len(files.names(logfolder.Quarantine + "/" + name)); n != 2 {
-		t.Errorf("%d ranges in logfolder.Quarantine, want 2", n)
+		t.Errorf("%d ranges in quarantine, want 2", n)
 	}
 	if n := len(files.names(logfolder.Quarantine + "/missing-")); n != 1 || s.Stats().Missing != 6 {
 		t.Errorf("%d notes of what is lost, %+v", n, s.Stats())

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -111,28 +110,7 @@ func (m *model) killedLive(t *rapid.T, files *memdisk.Memory, life int) (k kille
 	w := &writer{Spool: s}
 	for range rapid.IntRange(1, 40).Draw(t, "steps") {
 		before = m.confirmed
-		switch rapid.IntRange(0, 5).Draw(t, "step") {
-		case 0, 1, 2:
-			p := rapid.IntRange(0, 2).Draw(t, "partition")
-			f := frame(int32(p), m.next[p], rapid.IntRange(1, 9).Draw(t, "events"), rapid.IntRange(1, 1500).Draw(t, "size"))
-			f.Payload = append(f.Payload, byte(life))
-			m.next[p] += uint64(f.Events)
-			m.appended[p] = append(m.appended[p], f)
-			s.Append(&Entry{Frame: f, Waited: true, Done: func() { m.acked[p][f.First] = true }})
-		case 3, 4:
-			w.tidy()
-			w.gather(time.Now())
-			if len(w.group) > 0 {
-				w.commit()
-			}
-		case 5:
-			p := rapid.IntRange(0, 2).Draw(t, "confirmed")
-			if all := m.appended[p]; len(all) > 0 {
-				last := all[rapid.IntRange(0, len(all)-1).Draw(t, "frame")].Last()
-				m.confirmed[p] = max(m.confirmed[p], last)
-				s.Advance(int32(p), last, 0)
-			}
-		}
+		m.step(t, w, life)
 	}
 	before = m.confirmed
 	if k.files == nil {

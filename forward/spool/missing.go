@@ -143,7 +143,7 @@ func absent(segments []*segment, l *ledger) string {
 	return strings.Join(all, ", ")
 }
 
-// testify leaves a note in the logfolder.Quarantine, since the next start will find nothing missing.
+// testify leaves a note in the quarantine, since the next start will find nothing missing.
 func (s *Spool) testify(lost []string) error {
 	file, err := s.files.Open(fmt.Sprintf("%s/missing-%d", logfolder.Quarantine, time.Now().UnixNano()), true)
 	if err != nil {

@@ -25,10 +25,10 @@ type writer struct {
 	current *segment // that frames are added to; nil: the next group begins one
 	buf     []byte
 	group   []*Entry
-	offs    []int64  // where the records of the group lie in buf
-	placed  []placed // what was written last
-	far     [maxPartitions]uint64
-	passed  []placed // what was confirmed while it was written: frames of it, and beginnings of frames
+	offs    []int64               // where the records of the group lie in buf
+	placed  []placed              // what was written last
+	far     [maxPartitions]uint64 // up to where the lanes of placed are confirmed
+	passed  []placed              // what was confirmed while it was written: frames of it, and beginnings of frames
 	ending  bool
 	pause   time.Duration
 }

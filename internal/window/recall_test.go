@@ -23,8 +23,8 @@ func TestF46RecalledIDs(t *testing.T) {
 		t.Errorf("newest is %v", got)
 	}
 	for name, set := range map[string]*Set{"": s, "after a restart": log.next(t, s, false, epoch)} {
-		if refs := []Ref{{ID: id}}; !set.Known(id, epoch) || set.Known(id, epoch.Add(12*time.Second)) {
-			t.Errorf("%s: %+v", name, refs)
+		if now, later := set.Known(id, epoch), set.Known(id, epoch.Add(12*time.Second)); !now || later {
+			t.Errorf("%s: known %v, and when it is too old %v", name, now, later)
 		}
 	}
 	s.Recall(1, ID{5, 1}, epoch.Add(-40*time.Second), epoch)
