@@ -203,11 +203,11 @@ func (f *follower) read(ctx context.Context, q Query, visit func([]Row) error) e
 	}
 }
 
-func (b *bench) follow(ctx context.Context) (*follower, *http.Response) {
+func (b *bench) follow(ctx context.Context, more ...string) (*follower, *http.Response) {
 	b.t.Helper()
 	f := &follower{rows: make(chan []Row), left: make(chan struct{})}
 	b.rows = f.read
-	req, err := http.NewRequestWithContext(ctx, "GET", b.base+"/v1/streams/web/events?from=now&follow=true", nil)
+	req, err := http.NewRequestWithContext(ctx, "GET", b.base+"/v1/streams/web/events?from=now&follow=true"+strings.Join(more, ""), nil)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -235,6 +235,21 @@ func TestFollowShowsEventsAtOnceAndEndsAtShutdown(t *testing.T) {
 	<-f.left
 	if rest, err := io.ReadAll(in); err != nil || len(rest) != 0 {
 		t.Errorf("the answer does not end cleanly: %q, %v", rest, err)
+	}
+}
+
+// A read that ends by itself must not look as if it had, when it is the gateway that ends.
+func TestAReadThatHasAnEndIsBrokenOffAtShutdown(t *testing.T) {
+	b := start(t)
+	f, resp := b.follow(context.Background(), "&idle=1h")
+	f.rows <- plainRows(1)
+	if err := b.server.Shutdown(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	<-f.left
+	text, err := io.ReadAll(resp.Body)
+	if lines := strings.SplitAfter(string(text), "\n"); err != nil || len(lines) != 3 || !strings.Contains(lines[0], `"number":1`) || !strings.Contains(lines[1], `"error":"draining"`) {
+		t.Errorf("%q, %v", text, err)
 	}
 }
 

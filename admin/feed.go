@@ -18,6 +18,7 @@ type feed struct {
 	mediaType string
 	stream    string
 	follow    bool
+	ends      bool   // by itself, when all was read
 	rowBytes  int    // larger events are only named
 	left      uint64 // events that may still be sent
 	started   bool
@@ -37,7 +38,7 @@ func newFeed(w http.ResponseWriter, q Query, rowBytes int, limit uint64) *feed {
 		limit = ^uint64(0)
 	}
 	return &feed{w: w, control: http.NewResponseController(w), mediaType: rowsType,
-		stream: q.Stream, follow: q.Follow, rowBytes: rowBytes, left: limit}
+		stream: q.Stream, follow: q.Follow, ends: !q.Follow || q.Idle > 0, rowBytes: rowBytes, left: limit}
 }
 
 // readAs has read fill the answer, when there are not too many who read.
@@ -48,7 +49,11 @@ func (s *Server) readAs(r *http.Request, f *feed, read func(context.Context, *fe
 	}
 	defer end()
 	err = read(ctx, f)
-	if ctx.Err() != nil {
+	switch {
+	case errors.Is(err, errEnough) || ctx.Err() == nil:
+	case f.ends && s.stopping.Err() != nil: // nobody knows how much is missing
+		err = event.Problemf(event.Draining, "the gateway is stopping, and there may be more; read again when it is back")
+	default:
 		err = nil // the client left or we stop: what was read is whole lines
 	}
 	return f.finish(err)

@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/spf13/cobra"
+
+	"github.com/headgate-io/headgate/gateway/config"
 )
 
 // newCheckCommand validates a configuration without running it.
