@@ -39,7 +39,7 @@ test-crash: all   ## kill -9 over and over under load; CRASHES=n rounds
 test-fence:       ## the fence protocol under faults drawn from SCHEDULES=n seeds; SEED=n runs one and prints what happened in it
 	FENCE=$(or $(SCHEDULES),10000) FENCE_SEED=$(SEED) go test -count=1 -run TestFence -timeout 60m -v ./gateway
 
-test-live:        ## a key that has 40 % of EVENTS=n events is split and merged, with each ordering, with kills, stops, full disks and a backend that comes and goes; minutes
+test-live:        ## a key that has 40 % of EVENTS=n events, or of more on a fast machine, is split and merged, with each ordering, with kills, stops, full disks and a backend that comes and goes; minutes
 	HEADGATE_LIVE=$(or $(EVENTS),700000) go test -count=1 -run TestLive -timeout 20m -v ./cmd/headgate
 
 test-faults:      ## every fault of docs/faults.md, and the table of what was left; CYCLES=n crashes; MINUTES=n of nothing but crashes, from SEED=n on
