@@ -192,6 +192,13 @@ func TestM14TheSpoolStopsBeforeTheDiskIsFull(t *testing.T) {
 	if status, ready := p.ask("GET", p.admin+"/readyz?verbose", "", ""); status != 503 || !strings.Contains(ready, "kept free") {
 		t.Errorf("readyz on a full disk: %d %s", status, ready)
 	}
+	p.recovers(n, pr)
+}
+
+// recovers checks that with its node back the gateway delivers all that was acknowledged, takes events again, and stops well.
+func (p *process) recovers(n *node, pr *producer) {
+	t := p.t
+	t.Helper()
 	n.down.Store(0)
 	p.drained()
 	if !n.has(t, []*producer{pr}) {
@@ -227,13 +234,5 @@ func TestM14F8StartsOnAFullDisk(t *testing.T) {
 			t.Errorf("on a full disk: %d %s", status, answer)
 		}
 	}
-	n.down.Store(0)
-	p.drained()
-	if !n.has(t, []*producer{pr}) {
-		t.Error("something that was acknowledged has not arrived")
-	}
-	p.until("it takes events again", func() bool { status, _ := p.post("s", `{"k":"other"}`); return status == 200 })
-	if code := p.terminate(); code != 0 {
-		t.Errorf("exit %d\n%s", code, p.log)
-	}
+	p.recovers(n, pr)
 }

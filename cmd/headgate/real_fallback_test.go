@@ -71,8 +71,7 @@ func TestF60F58WhatCameOverQUICIsNotStoredAgainOverHTTP(t *testing.T) {
 	}
 	isDeaf.Store(true)
 	unheard := send()
-	for len(p.tail("s")) < sent { // it is stored, and nobody hears of it
-	}
+	p.until("it is stored, and nobody hears of it", func() bool { return len(p.tail("s")) >= sent })
 	mu.Lock()
 	blocked = true
 	socket.Close()

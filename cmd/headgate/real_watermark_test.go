@@ -60,6 +60,5 @@ func TestAcceptedSessionIsToldOfDurability(t *testing.T) {
 			break
 		}
 	}
-	for len(p.tail("s")) < 3 { // a reader may see it later
-	}
+	p.until("a reader sees them", func() bool { return len(p.tail("s")) == 3 })
 }

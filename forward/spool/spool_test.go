@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/event"
-
 	"github.com/headgate-io/headgate/internal/memdisk"
 )
 
