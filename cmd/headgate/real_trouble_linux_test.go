@@ -45,7 +45,7 @@ func TestLiveInTrouble(t *testing.T) {
 		l.settings = []string{"--set", fmt.Sprintf("backends={bus: {jetstream: {url: %q, max_bytes: 1GiB}}}", server.url())}
 		l.more = ", backend: bus"
 		playLive(l, 1, func(over <-chan struct{}) {
-			for rest(over, time.Second, 3*time.Second) {
+			for rest(over, time.Second, 8*time.Second) { // nothing is split while a lane is more than a second behind
 				server.kill()
 				rest(over, 200*time.Millisecond, 7*time.Second)
 				server.start()
