@@ -54,3 +54,21 @@ func TestF08TheReserveStaysFreeBetweenTwoLooksAtTheDisk(t *testing.T) {
 		t.Errorf("the disk, asked %d times, says that it has room: %s", asked, why)
 	}
 }
+
+// A spool counts what it writes, before it says that it is written.
+func TestF08WhatASpoolWritesCountsAtOnce(t *testing.T) {
+	p := NewSpace(0, 1000, func() (int64, error) { return 3000, nil })
+	if why := p.full(0); why != "" {
+		t.Fatal(why)
+	}
+	p.checked.Store(math.MaxInt64) // nobody asks again
+	s := start(t, newMemory(), Config{}, p)
+	s.add(frame(0, 1, 1, 1500))
+	if why := p.full(0); why != "" {
+		t.Errorf("about 1400 bytes are left: %s", why)
+	}
+	s.add(frame(0, 2, 1, 500))
+	if p.full(0) == "" {
+		t.Error("less than 1000 bytes are left, and it is not full")
+	}
+}
