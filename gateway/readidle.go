@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/headgate-io/headgate/forward/jetstream"
@@ -17,7 +18,11 @@ type reading struct {
 // mostOnTheWay is how long a read that has an end waits for what was taken and is not stored yet: its backend may be away.
 const mostOnTheWay = 30 * time.Second
 
-var errIdle = errors.New("nothing new comes")
+// Why a read that follows ends.
+var (
+	errIdle  = errors.New("nothing new comes, and all that was taken is stored")
+	errStuck = errors.New("nothing new comes, although not all that was taken is stored")
+)
 
 // read yields messages with the time that it is for who arranges them: what is stored has all the time to come, and what follows
 // has not.
@@ -28,20 +33,39 @@ func (r *reading) read(ctx context.Context, q jetstream.Query, yield func(jetstr
 	}
 	follow, after := q.Follow, make([]uint64, bus.spread)
 	copy(after, q.After)
-	q.Follow = false
-	err := bus.reader.Read(ctx, q, func(m jetstream.Message) error {
+	note := func(m *jetstream.Message) {
 		share := int(m.Partition) % bus.spread
 		after[share] = max(after[share], m.Seq)
-		return yield(m, began)
-	})
-	if err != nil || !follow {
-		return err
 	}
-	q.Follow, q.After = true, after
-	return r.untilIdle(ctx, q, yield)
+	for idle := false; ; idle = true {
+		more := false
+		q.Follow = false
+		err := bus.reader.Read(ctx, q, func(m jetstream.Message) error {
+			more = true
+			note(&m)
+			return yield(m, began)
+		})
+		// What was stored right before nothing was on its way any more may not have come yet to who followed.
+		if err != nil || !follow || idle && !more {
+			return err
+		}
+		q.Follow, q.After = true, slices.Clone(after)
+		err = r.untilIdle(ctx, q, func(m jetstream.Message) error {
+			note(&m)
+			return yield(m, time.Now())
+		})
+		switch {
+		case errors.Is(err, errStuck):
+			return nil
+		case !errors.Is(err, errIdle):
+			return err
+		}
+		q.After = slices.Clone(after)
+	}
 }
 
-func (r *reading) untilIdle(ctx context.Context, q jetstream.Query, yield func(jetstream.Message, time.Time) error) error {
+// untilIdle follows the stream until nothing comes, and says so as errIdle or errStuck.
+func (r *reading) untilIdle(ctx context.Context, q jetstream.Query, yield func(jetstream.Message) error) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	came := make(chan struct{}, 1)
@@ -55,8 +79,12 @@ func (r *reading) untilIdle(ctx context.Context, q jetstream.Query, yield func(j
 			case <-came:
 				since = time.Now()
 			case <-timer.C:
-				if r.of.forwarder.Waiting() == 0 || time.Since(since) > mostOnTheWay {
+				if r.of.forwarder.Waiting() == 0 {
 					end(errIdle)
+					return
+				}
+				if time.Since(since) > mostOnTheWay {
+					end(errStuck)
 					return
 				}
 			}
@@ -68,10 +96,10 @@ func (r *reading) untilIdle(ctx context.Context, q jetstream.Query, yield func(j
 		case came <- struct{}{}:
 		default:
 		}
-		return yield(m, time.Now())
+		return yield(m)
 	})
-	if errors.Is(context.Cause(ctx), errIdle) {
-		return nil
+	if why := context.Cause(ctx); why == errIdle || why == errStuck {
+		return why
 	}
 	return err
 }

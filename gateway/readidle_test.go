@@ -8,15 +8,15 @@ import (
 	"github.com/headgate-io/headgate/gateway/config"
 )
 
-// A read that follows and ends has all that was acknowledged before it began, and what comes while it goes on:
-// of all partitions, of one, and of what is new alone.
+// A read that follows and ends has all that was acknowledged before it began, however soon it ends: of all partitions, of one, and
+// of what is new alone.
 func TestAReadThatEndsHasAllThatWasTaken(t *testing.T) {
 	cfg := zero(t)
 	cfg.Streams = map[string]config.Stream{"web": {Partitions: config.Partitions{Max: 4}, Key: config.Key{JSON: "/k"}}}
 	in := start(t, cfg)
 	defer in.end()
 	read := func(query string) int {
-		_, doc := in.call("GET", fmt.Sprintf("http://%s/v1/streams/web/events?follow=true&idle=300ms&%s", in.addresses.admin, query), "", "")
+		_, doc := in.call("GET", fmt.Sprintf("http://%s/v1/streams/web/events?follow=true&idle=1ms&%s", in.addresses.admin, query), "", "")
 		return strings.Count(doc, `"data":`)
 	}
 	if n := read("from=start"); n != 0 {
