@@ -22,9 +22,9 @@ func (g *Gateway) openStream(ctx context.Context, name string, def *definition) 
 	if err != nil {
 		return nil, err
 	}
-	meter := partitioner.NewMeter(partitioner.CountersFor(def.config.Partitions.Max))
-	if _, dead := deadLetterOf(name); dead {
-		meter = nil
+	var meter *partitioner.Meter // a dead letter has one partition for ever
+	if _, dead := deadLetterOf(name); !dead {
+		meter = partitioner.NewMeter(partitioner.CountersFor(def.config.Partitions.Max))
 	}
 	s := &stream{
 		name: name, partitioner: partitioner.NewMetered(table, meter), deadLetter: g.newDeadLetter(name),

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate-io/headgate/sdk/wire"
 )
 
-// arranger brings the runs of a stream whose partitions lie in several JetStream streams into an order: a run comes when
+// Arranger brings the runs of a stream whose partitions lie in several JetStream streams into an order: a run comes when
 // those that its frames name as predecessors have come. In one JetStream stream they lie in that order.
 type Arranger struct {
 	visit   func(*jetstream.Message) error
