@@ -342,6 +342,8 @@ func backlog(l *forward.LaneLoad, rate float64) time.Duration {
 	switch {
 	case l.Trouble > 0:
 		return never
+	case l.Waiting+l.Inflight == 0 && rate < 1: // Ack is of a time that is over, and without events none follows
+		return 0
 	case l.Waiting == 0:
 		return l.Ack
 	case rate < 1:
