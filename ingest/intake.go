@@ -52,14 +52,14 @@ func (a *attachment) events(length uint64) *session.Error {
 	switch {
 	case h.Count == 0:
 		return refusedAs(event.Problemf(event.BadFraming, "EVENTS without events"))
+	case a.next > 0 && h.First != a.next, a.next == 0 && h.First <= settledUpTo && last > settledUpTo:
+		return &session.Error{Code: session.BadSequence, Detail: "EVENTS must follow those before, and the first of a stream what WELCOME says is settled"}
 	case last <= settledUpTo: // its outcome was said after HELLO
 		if no := a.pass(left); no != nil {
 			return no
 		}
 		a.send(a.grant(nil, int64(length)))
 		return nil
-	case h.First <= settledUpTo, a.next > 0 && h.First != a.next:
-		return &session.Error{Code: session.BadSequence, Detail: "EVENTS must follow those before, and the first of a stream what WELCOME says is settled"}
 	}
 	f, no := (&arrival{attachment: a, head: h, size: int64(length), left: int64(left)}).carry()
 	if no != nil {
