@@ -9,7 +9,6 @@ import (
 
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/gateway/config"
-	"github.com/headgate-io/headgate/internal/settings"
 )
 
 // numbered returns n events of a key with ids of their own.
@@ -32,24 +31,24 @@ func (in *instance) strict(want int, body string) {
 func TestK12OnlyWhatIsStoredSpendsTheRate(t *testing.T) {
 	cfg := zero(t)
 	cfg.Streams = map[string]config.Stream{"web": {Key: config.Key{JSON: "/k"}, ID: config.ID{JSON: "/id"},
-		Rate: config.StreamRate{Key: config.Rate{Events: 1, Burst: settings.Duration(3600e9)}}}}
+		Rate: config.StreamRate{Key: few(36)}}}
 	in := start(t, cfg)
 	defer in.end()
-	in.want(200, `"accepted":3600`, "web", numbered("a", "A", 3600))
-	in.want(200, `"rejected":0,"duplicates":3600`, "web", numbered("a", "A", 3600)) // the answer was lost
-	in.want(200, `"accepted":90,"filtered":0,"rejected":0,"duplicates":3600`, "web", numbered("a", "A", 3600)+numbered("b", "B", 90))
+	in.want(200, `"accepted":36`, "web", numbered("a", "A", 36))
+	in.want(200, `"rejected":0,"duplicates":36`, "web", numbered("a", "A", 36)) // the answer was lost
+	in.want(200, `"accepted":9,"filtered":0,"rejected":0,"duplicates":36`, "web", numbered("a", "A", 36)+numbered("b", "B", 9))
 
 	for range 3 { // nothing of it is stored, and C keeps its rate
-		in.strict(422, numbered("c", "C", 3600)+numbered("d", "A", 3600))
+		in.strict(422, numbered("c", "C", 36)+numbered("d", "A", 36))
 	}
-	in.strict(200, numbered("c", "C", 3600))
+	in.strict(200, numbered("c", "C", 36))
 
-	status, doc := in.post("web", numbered("e", "C", 100)+numbered("e", "C", 100)) // of each id two, over the rate
-	if status != 429 || !strings.Contains(doc, `"rejected":200`) || !strings.Contains(doc, `"code":"key_rate"`) || strings.Contains(doc, string(event.SameIDFailed)) {
+	status, doc := in.post("web", numbered("e", "C", 20)+numbered("e", "C", 20)) // of each id two, over the rate
+	if status != 429 || !strings.Contains(doc, `"rejected":40`) || !strings.Contains(doc, `"code":"key_rate"`) || strings.Contains(doc, string(event.SameIDFailed)) {
 		t.Errorf("%d %s", status, doc)
 	}
-	in.want(200, `"accepted":100`, "web", numbered("e", "E", 100)) // and their ids are free
-	if n := len(in.rows("web")); n != 3600+90+3600+100 {
+	in.want(200, `"accepted":10`, "web", numbered("e", "E", 10)) // and their ids are free
+	if n := len(in.rows("web")); n != 36+9+36+10 {
 		t.Errorf("%d events are stored", n)
 	}
 }

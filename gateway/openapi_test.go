@@ -9,12 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/headgate-io/headgate/gateway/config"
-	"github.com/headgate-io/headgate/internal/settings"
 )
 
 // apiDescription is what a running gateway says of itself, to check its answers against.
@@ -158,7 +156,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := zero(t)
-	cfg.Streams = map[string]config.Stream{"slow": {Key: config.Key{JSON: "/k"}, Rate: config.StreamRate{Key: config.Rate{Events: 1, Burst: settings.Duration(2 * time.Second)}}}}
+	cfg.Streams = map[string]config.Stream{"slow": {Key: config.Key{JSON: "/k"}, Rate: config.StreamRate{Key: few(2)}}}
 	cfg.AutoCreate = new(bool)
 	*cfg.AutoCreate = true
 	in := start(t, cfg)

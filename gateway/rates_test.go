@@ -22,6 +22,13 @@ import (
 // hour is a burst in which, within a test, nothing comes back: what a bucket holds is all there is.
 const hour = settings.Duration(time.Hour)
 
+// few is a rate whose bucket holds n events. One that is full takes most of an hour for it, so that it does not matter to a test how
+// long its requests take.
+func few(n float64) config.Rate {
+	a := max((n+0.01)/3600, 0.001) // lower is no rate
+	return config.Rate{Events: a, Burst: settings.Duration((n + 0.01) / a * float64(time.Second))}
+}
+
 // lines returns n events with the key.
 func lines(key string, n int) string { return strings.Repeat(fmt.Sprintf("{\"k\":%q}\n", key), n) }
 
@@ -75,7 +82,7 @@ func TestK12KeyOverItsRate(t *testing.T) {
 // TestK12OverHTTP is the same as a producer sees it.
 func TestK12OverHTTP(t *testing.T) {
 	cfg := zero(t)
-	cfg.Streams = map[string]config.Stream{"web": {Key: config.Key{JSON: "/k"}, Rate: config.StreamRate{Key: config.Rate{Events: 1, Burst: settings.Duration(100 * time.Second)}}}}
+	cfg.Streams = map[string]config.Stream{"web": {Key: config.Key{JSON: "/k"}, Rate: config.StreamRate{Key: few(100)}}}
 	in := start(t, cfg)
 	defer in.end()
 	in.want(200, `"accepted":70`, "web", lines("A", 70))
@@ -91,7 +98,7 @@ func TestK12OverHTTP(t *testing.T) {
 	if err := json.Unmarshal([]byte(doc), &answer); err != nil || status != 207 {
 		t.Fatalf("%d %s %v", status, doc, err)
 	}
-	got := answer.Accepted - 130 // what came back in the meantime: one a second
+	got := answer.Accepted - 130 // what came back in the meantime
 	if got < 0 || got > 30 || answer.Rejected != 70-got {
 		t.Errorf("%d accepted, %d rejected, want 130 and 70", answer.Accepted, answer.Rejected)
 	}
@@ -116,8 +123,8 @@ func TestK12OverHTTP(t *testing.T) {
 // TestB10WhoIsToBlame: (a) a caller, (b) a key, (c) the gateway.
 func TestB10WhoIsToBlame(t *testing.T) {
 	cfg := zero(t)
-	cfg.Streams = map[string]config.Stream{"web": {Key: config.Key{JSON: "/k"}, Rate: config.StreamRate{Key: config.Rate{Events: 1, Burst: settings.Duration(5 * time.Second)}}}}
-	cfg.Rates.Caller = config.Rate{Events: 1, Burst: settings.Duration(20 * time.Second)}
+	cfg.Streams = map[string]config.Stream{"web": {Key: config.Key{JSON: "/k"}, Rate: config.StreamRate{Key: few(5)}}}
+	cfg.Rates.Caller = few(20)
 	in := start(t, cfg)
 	defer in.end()
 	in.want(207, `"code":"key_rate"`, "web", lines("A", 8)+lines("B", 3))
@@ -178,8 +185,8 @@ func tokensOf(cfg config.Config) []config.Token {
 func TestQ03NoCallerAndNoKeyIsALabel(t *testing.T) {
 	cfg := zero(t)
 	cfg.Auth = &config.Auth{Tokens: []config.Token{{ID: "tenant-4711", Secret: secretRef(t, "of-tenant"), Streams: []string{"*"}, Actions: []string{"send"}}}}
-	cfg.Rates.Caller = config.Rate{Events: 1, Burst: settings.Duration(30 * time.Second)}
-	cfg.Streams = map[string]config.Stream{"web": {Key: config.Key{JSON: "/k"}, Rate: config.StreamRate{Key: config.Rate{Events: 1, Burst: settings.Duration(5 * time.Second)}}}}
+	cfg.Rates.Caller = few(30)
+	cfg.Streams = map[string]config.Stream{"web": {Key: config.Key{JSON: "/k"}, Rate: config.StreamRate{Key: few(5)}}}
 	in := start(t, cfg)
 	defer in.end()
 	for _, status := range []int{207, 429, 401} {
@@ -207,14 +214,16 @@ func TestQ03NoCallerAndNoKeyIsALabel(t *testing.T) {
 
 func TestRetryAfterIsTrue(t *testing.T) {
 	cfg := zero(t)
-	cfg.Rates.Caller = config.Rate{Bytes: 100, Burst: settings.Duration(10 * time.Second)}
+	cfg.Rates.Caller = config.Rate{Bytes: 1, Burst: hour}
 	in := start(t, cfg)
 	defer in.end()
-	in.want(200, "accepted", "web", `"`+strings.Repeat("x", 990)+`"`)
-	resp, _ := in.do("POST", in.events("web"), `"`+strings.Repeat("x", 500)+`"`, "Content-Type: application/x-ndjson")
+	began := time.Now()
+	in.want(200, "accepted", "web", `"`+strings.Repeat("x", 3598)+`"`)
+	resp, _ := in.do("POST", in.events("web"), `"`+strings.Repeat("x", 98)+`"`, "Content-Type: application/x-ndjson")
 	after, err := strconv.Atoi(resp.Header.Get("Retry-After"))
-	if resp.StatusCode != 429 || err != nil || after < 3 || after > 7 { // 500 bytes come in 5 s, of which some have passed
-		t.Errorf("%d, Retry-After %q", resp.StatusCode, resp.Header.Get("Retry-After"))
+	passed := int(time.Since(began)/time.Second) + 1
+	if resp.StatusCode != 429 || err != nil || after < 100-passed || after > 100+100/4+2 { // 100 bytes come in 100 s, of which some have passed
+		t.Errorf("%d, Retry-After %q, %d s after the first", resp.StatusCode, resp.Header.Get("Retry-After"), passed)
 	}
 }
 
@@ -282,11 +291,11 @@ func TestKeyRateChangesLive(t *testing.T) {
 	}
 	set(`{"key":{"json":"/k"}}`)
 	in.want(200, `"accepted":50`, "web", lines("A", 50))
-	set(`{"key":{"json":"/k"},"rate":{"key":{"events":1,"burst":"10s"}}}`)
+	set(`{"key":{"json":"/k"},"rate":{"key":{"events":0.0028,"burst":"1h"}}}`)
 	in.want(207, `"accepted":10`, "web", lines("A", 40))
-	set(`{"key":{"json":"/k"},"rate":{"key":{"events":1,"burst":"10s"}},"limits":{"events":1000}}`)
+	set(`{"key":{"json":"/k"},"rate":{"key":{"events":0.0028,"burst":"1h"}},"limits":{"events":1000}}`)
 	in.want(429, `key_rate`, "web", lines("A", 40))
-	set(`{"key":{"json":"/k"},"rate":{"key":{"events":1,"burst":"20s"}}}`)
+	set(`{"key":{"json":"/k"},"rate":{"key":{"events":0.0056,"burst":"1h"}}}`)
 	in.want(207, `"accepted":20`, "web", lines("A", 40))
 	set(`{"key":{"json":"/k"}}`)
 	in.want(200, `"accepted":40`, "web", lines("A", 40))
