@@ -197,15 +197,22 @@ func (g *gate) until(cond func() bool) {
 	}
 }
 
+// slowly is a time to read in which what a test sends at once has come for certain.
+const slowly = 5 * time.Second
+
 func TestH03SlowClients(t *testing.T) {
-	g := serve(t, Config{ReadTimeout: time.Second}, &fakeStream{})
+	t.Parallel() // it waits
+	g := serve(t, Config{ReadTimeout: slowly}, &fakeStream{})
+	var all []*client
 	for _, text := range []string{
 		"POST " + events + " HTTP/1.1\r\nHost: x\r\nA",                                // header never ends
 		request11(events, "1\n2\n", ndjson)[:len(request11(events, "", ndjson))],      // no body byte
 		request11(events, "1\n2\n3\n", ndjson)[:len(request11(events, "", ndjson))+2], // then none
 		chunked(events, ndjson) + "2\r\n1\n\r\n",
 	} {
-		c := g.dial().send(text)
+		all = append(all, g.dial().send(text))
+	}
+	for _, c := range all {
 		c.answer().want(t, 408, event.RequestTimeout)
 		c.closed()
 	}

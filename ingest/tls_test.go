@@ -122,14 +122,23 @@ func TestTLSClientThatWritesFirstGetsTheAnswer(t *testing.T) {
 
 // A handshake that does not come to its end is cut off, and a slow request as well.
 func TestH03TLSSlowClients(t *testing.T) {
-	g, addr := serveTLS(t, Config{ReadTimeout: 100 * time.Millisecond}, &fakeStream{})
-	g.dialAt(addr).closed()                                  // no byte
-	g.dialAt(addr).send("\x16\x03\x01\x02\x00\x01").closed() // the beginning of a ClientHello
-	c, _ := g.dialTLS()
-	c.closed() // no request
+	t.Parallel() // it waits
+	g, addr := serveTLS(t, Config{ReadTimeout: slowly}, &fakeStream{})
+	silent, _ := g.dialTLS() // no request
+	cut := []*client{
+		silent,
+		g.dialAt(addr), // no byte
+		g.dialAt(addr).send("\x16\x03\x01\x02\x00\x01"), // the beginning of a ClientHello
+	}
+	var told []*client
 	for _, text := range []string{"POST " + events + " HTTP/1.1\r\nHost: x\r\nA", chunked(events, ndjson) + "2\r\n1\n\r\n"} {
 		c, _ := g.dialTLS()
-		c.send(text).answer().want(t, 408, event.RequestTimeout)
+		told = append(told, c.send(text))
+	}
+	for _, c := range told {
+		c.answer().want(t, 408, event.RequestTimeout)
+	}
+	for _, c := range append(cut, told...) {
 		c.closed()
 	}
 	g.until(func() bool { return len(g.Server.open.all()) == 0 })
