@@ -39,7 +39,7 @@ func TestK12OnlyWhatIsStoredSpendsTheRate(t *testing.T) {
 	in.want(200, `"accepted":9,"filtered":0,"rejected":0,"duplicates":36`, "web", numbered("a", "A", 36)+numbered("b", "B", 9))
 
 	for range 3 { // nothing of it is stored, and C keeps its rate
-		in.strict(422, numbered("c", "C", 36)+numbered("d", "A", 36))
+		in.strict(429, numbered("c", "C", 36)+numbered("d", "A", 36))
 	}
 	in.strict(200, numbered("c", "C", 36))
 

@@ -56,6 +56,9 @@ type pacing struct {
 // apply refuses the events whose keys are over their rate. It comes behind the look at the ids, so that a repetition, which
 // is not stored, takes nothing of the rate; the ids that were claimed for what is refused are free again.
 func (w *pacing) apply(b *event.Batch, p *passage) error {
+	if b.Strict {
+		return w.applyWhole(b, time.Now())
+	}
 	known, refused := b.Counts().Rejected, 0
 	var details map[int32]string
 	if w.keys != nil {
@@ -67,14 +70,7 @@ func (w *pacing) apply(b *event.Batch, p *passage) error {
 			w.keys.give(&b.Events[i])
 		}
 	}
-	if refused+len(details) == 0 {
-		return nil
-	}
-	if b.Strict {
-		w.refund(b)
-		return strictRefusal()
-	}
-	if p.claim == nil {
+	if refused+len(details) == 0 || p.claim == nil {
 		return nil
 	}
 	p.slow = make([]window.Fate, 0, b.Counts().Rejected-known)

@@ -153,6 +153,8 @@ func exchanges() []exchange {
 		{name: "some bad", body: "1\n{\n", fields: []string{lines}, status: 207},
 		{name: "all bad", body: "{\n", fields: []string{lines}, status: 400},
 		{name: "strict", target: events + "?mode=strict", body: "1\n{\n", fields: []string{lines}, status: 422},
+		{name: "strict, over a rate", target: events + "?mode=strict", body: `"rate"`, fields: []string{one}, status: 429},
+		{name: "strict CloudEvent, over a rate", target: events + "?mode=strict", body: `"rate"`, fields: []string{one, "ce-specversion: 1.0", "ce-id: 1", "ce-source: /a", "ce-type: t"}, status: 429},
 		{name: "dry run", target: events + "?dry_run=true", body: "1\n", fields: []string{lines, "Headgate-Key: k"}, status: 200},
 		{name: "trailing data", body: "[1] 2", fields: []string{one}, status: 400},
 		{name: "text", body: "a\nb\n", fields: []string{"Content-Type: text/plain; charset=utf-8"}, status: 200},
@@ -198,6 +200,9 @@ func exchangeStream() *fakeStream {
 				return nil
 			case string(b.Body) == `"refuse"`:
 				return event.Problemf(event.SpoolFull, "full")
+			case string(b.Body) == `"rate"` && b.Strict:
+				b.Reject(0, event.KeyRate, "slower")
+				return event.Problemf(event.KeyRate, "too much of a key")
 			case string(b.Body) == `"panic"`:
 				panic("BUG: test")
 			}

@@ -35,7 +35,7 @@ type refusedDocument struct {
 // outcome is the answer to a request whose events were looked at one by one; ended is what ended it, nil if nothing.
 func (c *core) outcome(r *request, p *plan, b *event.Batch, ended *event.Problem) answer {
 	counts, m := b.Counts(), p.counters
-	if ended != nil && ended.Code != event.StrictRejected {
+	if ended != nil && !ofItsEvents(ended) {
 		return c.brokenOff(r, p, b, ended)
 	}
 	m.errors(b.Errors, counts.Rejected)
@@ -58,6 +58,12 @@ func (c *core) outcome(r *request, p *plan, b *event.Batch, ended *event.Problem
 	a.doc = appendSummary(r.room[:0], b, counts)
 	a.finish(p.who)
 	return a
+}
+
+// ofItsEvents tells that a request that is stored whole or not at all ended for what its events are, or for their keys, which
+// are over their rate: then errors names these.
+func ofItsEvents(ended *event.Problem) bool {
+	return ended.Code == event.StrictRejected || ended.Code == event.KeyRate
 }
 
 // appendSummary appends the body of an answer that says what became of each event: the five counts add up to the events

@@ -142,6 +142,10 @@ func TestEventsOverTheirRate(t *testing.T) {
 	g := serve(t, Config{}, s)
 	g.accept = func(_ context.Context, b *event.Batch) error {
 		b.RetryAfter = 1500 * time.Millisecond
+		if b.Strict {
+			b.Reject(1, event.KeyRate, "slower")
+			return event.Problemf(event.KeyRate, "1 of 2 events")
+		}
 		for i := range b.Events {
 			if all || i > 0 {
 				b.Reject(i, event.KeyRate, "slower")
@@ -159,5 +163,10 @@ func TestEventsOverTheirRate(t *testing.T) {
 		if after := r.Header.Get("Retry-After"); after != "2" && after != "3" || !strings.Contains(r.body, `"code":"key_rate","detail":"slower","retryable":true`) {
 			t.Errorf("Retry-After %q, %s", after, r.body)
 		}
+	}
+	r := g.dial().send(request11(events+"?mode=strict", "1\n2\n", ndjson)).answer().want(t, 429, event.KeyRate)
+	if after := r.Header.Get("Retry-After"); after != "2" && after != "3" || r.Header.Get("Headgate-Rejected") != "1" ||
+		!strings.Contains(r.body, `"retryable":true,`) || !strings.Contains(r.body, `"rejected":1,"errors":[{"index":1,`) {
+		t.Errorf("Retry-After %q, %s", after, r.body)
 	}
 }
