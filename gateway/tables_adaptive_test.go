@@ -335,9 +335,11 @@ func TestOrderIsKeptWhenASlowPartitionIsLeft(t *testing.T) {
 func TestK08FanoutIsBoundedAndStrictIsNeverSplit(t *testing.T) {
 	cfg := zero(t)
 	cfg.Streams = map[string]config.Stream{
-		"bounded": adaptiveStream(func(s *config.Stream) { s.Ordering, s.Adaptive.MaxPartitions = "none", 2 }),
-		"strict":  adaptiveStream(func(s *config.Stream) { s.Ordering = "strict" }),
-		"off":     adaptiveStream(func(s *config.Stream) { s.Ordering, s.Adaptive.Off = "none", true }),
+		"bounded": adaptiveStream(func(s *config.Stream) { // it stays split, also when the load is interrupted
+			s.Ordering, s.Adaptive.MaxPartitions, s.Adaptive.Hold = "none", 2, settings.Duration(30*time.Minute)
+		}),
+		"strict": adaptiveStream(func(s *config.Stream) { s.Ordering = "strict" }),
+		"off":    adaptiveStream(func(s *config.Stream) { s.Ordering, s.Adaptive.Off = "none", true }),
 	}
 	in := start(t, cfg)
 	defer in.end()
