@@ -49,8 +49,7 @@ type attachment struct {
 	settles  sync.Once // starts who settles: a session without events needs nobody
 	settling sync.WaitGroup
 
-	cut    bool // the outcome of something is lost, and what follows is not settled; of the goroutine that settles
-	behind bool // something has not come as far as the session's level; likewise
+	cut bool // the outcome of something is lost, and what follows is not settled; of the goroutine that settles
 
 	out  chan struct{} // full while frames are written: a channel, since that can take as long as the client likes
 	mute bool          // the client takes no frames; belongs to who has filled out

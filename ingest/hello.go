@@ -67,10 +67,7 @@ func (a *attachment) welcome(h *session.Hello) {
 	w := session.Welcome{Session: h.Session, Settled: settledUpTo, Credit: uint64(a.credit), Level: session.Level(a.level),
 		MostFrame: uint64(a.limits.Body), MostEvent: uint64(a.limits.Event), MostCount: uint64(a.limits.Events), Idle: uint64(sessionIdle.Milliseconds())}
 	frames := append(w.Append(nil), missed...)
-	if settledUpTo > h.Acked {
-		frames = (&session.Ack{Level: session.Level(a.level), UpTo: settledUpTo}).Append(frames)
-	}
-	a.send(a.appendDurable(frames))
+	a.send(a.appendDurable(a.appendAck(frames, h.Acked, settledUpTo, a.deliveredNow())))
 }
 
 // control reads the payload of a frame whose head was read, perhaps with err.

@@ -64,15 +64,16 @@ type sessionKey struct{ caller, stream, name string }
 
 // producer is a session: what is known of it whatever stream it is on.
 type producer struct {
-	key      sessionKey
-	place    *list.Element // in old
-	mine     *list.Element // in of its caller
-	attached *attachment   // nil: it is on no stream now
-	settled  uint64        // every event up to it has its outcome
-	kept     []outcome     // the last ones, for a client that did not hear them
-	bytes    int           // that kept takes
-	durable  uint64        // every event up to it is durable, as far as that was asked for or seen
-	coming   []*stretch    // what is accepted behind it
+	key       sessionKey
+	place     *list.Element // in old
+	mine      *list.Element // in of its caller
+	attached  *attachment   // nil: it is on no stream now
+	settled   uint64        // every event up to it has its outcome
+	kept      []outcome     // the last ones, for a client that did not hear them
+	bytes     int           // that kept takes
+	durable   uint64        // every event up to it is durable, as far as that was asked for or seen
+	delivered uint64        // every event up to it is delivered, as far as that was asked for
+	coming    []*stretch    // what is accepted behind it
 
 	forgotten bool // events are lost that it was told are safe: it ends, and the next one of its name is new
 }
@@ -124,9 +125,11 @@ func (s *sessions) detach(p *producer) {
 }
 
 // settle notes the outcome of what comes next in a session, and has it kept where it is durable.
-func (s *sessions) settle(p *producer, o outcome, durable bool) {
+func (s *sessions) settle(p *producer, o outcome, level event.Level) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	durable := level >= event.Durable
+	p.reached(o, level)
 	s.remember(p, o)
 	if durable && len(p.coming) == 0 {
 		p.durable = max(p.durable, o.last)
@@ -157,7 +160,7 @@ func (p *producer) record(o outcome) []byte {
 	for _, text := range []string{p.key.caller, p.key.stream, p.key.name} {
 		dst = append(binary.AppendUvarint(dst, uint64(len(text))), text...)
 	}
-	return append(binary.AppendUvarint(dst, o.last), o.frames...)
+	return append(p.appendDelivered(binary.AppendUvarint(dst, o.last)), o.frames...)
 }
 
 // Restore implements Memory. A record that is none is a session that is forgotten, as if it were old.
@@ -181,9 +184,11 @@ func (s *sessions) Restore(record []byte, _ time.Time) {
 		return
 	}
 	p := s.producer(sessionKey{texts[0], texts[1], texts[2]})
+	delivered, frames := cutDelivered(record[size:])
+	p.delivered = max(p.delivered, delivered)
 	if last > p.settled {
 		p.durable = last
-		s.remember(p, outcome{last, append([]byte(nil), record[size:]...)})
+		s.remember(p, outcome{last, append([]byte(nil), frames...)})
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/headgate-io/headgate/event"
 )
 
 // What is remembered of all sessions together is bounded, whoever opens how many; what is dropped is what was said of frames, never
@@ -17,7 +19,7 @@ func TestOutcomesOfSessionsHaveBoundedMemory(t *testing.T) {
 	for i := range n {
 		p := s.producer(sessionKey{caller: "a", stream: "s", name: fmt.Sprint(i)})
 		for k := range uint64(8) {
-			s.settle(p, outcome{last: k + 1, frames: make([]byte, 1<<10)}, true)
+			s.settle(p, outcome{last: k + 1, frames: make([]byte, 1<<10)}, event.Durable)
 		}
 	}
 	held := 0

@@ -68,6 +68,7 @@ func (a *attachment) say(group []*flight) {
 	var frames []byte
 	var size int64
 	var last uint64
+	acked := a.deliveredNow()
 	if a.of.isForgotten(a.p) { // an ACK would be said of what is lost, too
 		a.cut = true
 	}
@@ -83,21 +84,17 @@ func (a *attachment) say(group []*flight) {
 		if len(o.frames) > mostKeptOf {
 			o.frames = o.frames[f.result:]
 		}
-		a.of.settle(a.p, o, f.level >= event.Durable)
+		a.of.settle(a.p, o, f.level)
 		frames = append(frames, f.frames...)
 		size += f.size
-		last, a.behind = f.last(), a.behind || f.level < a.level
+		last = f.last()
 	}
 	if last == 0 {
 		return
 	}
 	frames = a.appendDurable(frames)
 	a.of.flush()
-	level := a.level
-	if a.behind {
-		level = event.Durable
-	}
-	frames = (&session.Ack{Level: session.Level(level), UpTo: last}).Append(frames)
+	frames = a.appendAck(frames, acked, last, a.deliveredNow())
 	a.send(a.grant(frames, size))
 }
 

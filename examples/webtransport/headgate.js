@@ -221,7 +221,7 @@ export class Session {
       switch (said.type) {
         case ACK: {
           const level = f.varint(), upTo = f.varint();
-          if (level >= this.level) this.settle(upTo);
+          if (level >= Math.min(this.level, levels.durable)) this.settle(upTo, level);
           break;
         }
         case RESULT: {
@@ -229,7 +229,6 @@ export class Session {
           if (batch) {
             batch.result = { count: f.varint(), level: f.varint(), accepted: f.varint(), filtered: f.varint(), rejected: f.varint(),
               duplicates: f.varint(), deadlettered: f.varint() };
-            if (batch.result.level < this.level) this.settle(batch.first + batch.count - 1);  // safe, and not acknowledged further
           }
           break;
         }
@@ -263,9 +262,12 @@ export class Session {
 
   find(seq) { return this.queue.find((b) => b.first <= seq && seq < b.first + b.count); }
 
-  // settle ends the batches up to a sequence. Of those whose outcome was not heard it is only known that they have one.
-  settle(upTo) {
-    while (this.queue.length > 0 && this.queue[0].first + this.queue[0].count - 1 <= upTo) {
+  // settle ends the batches up to a sequence that have come as far as the session's level, or as their outcome says. Of those whose
+  // outcome was not heard it is only known that they have one.
+  settle(upTo, level) {
+    while (this.queue.length > 0) {
+      const last = this.queue[0].first + this.queue[0].count - 1;
+      if (last > upTo || level < this.level && !this.queue[0].result && last > this.settled) break;
       const batch = this.queue.shift();
       this.at = Math.max(0, this.at - 1);
       this.acked = batch.first + batch.count - 1;

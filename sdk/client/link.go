@@ -205,13 +205,17 @@ func (l *link) result(f *session.Result) {
 	b.known = true
 }
 
-// ack settles what has its result and has come as far as that says.
+// ack settles what has its result and has come as far as that says. The watermark of delivered stays behind what came to durable
+// only, and the results that follow say for themselves that they are delivered.
 func (l *link) ack(f *session.Ack) {
 	l.c.settle(f.UpTo, func(b *Batch) bool {
+		level := b.result.Level
 		if !b.known { // its result is forgotten
-			return b.last() <= l.settled && f.Level >= l.level
+			if level = l.level; b.last() > l.settled {
+				return false
+			}
 		}
-		return f.Level >= b.result.Level
+		return f.Level >= min(level, session.Durable)
 	})
 }
 
