@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/headgate-io/headgate/internal/freeport"
 )
 
 // block is a fenced block of a page: commands, with the output that the text promises.
@@ -80,7 +82,7 @@ const mark = "=== end of block"
 func runBlocks(t *testing.T, blocks []block) []string {
 	t.Helper()
 	dir := copyOfTree(t)
-	http, admin := freePort(t), freePort(t)
+	http, admin := freeport.TCP(t), freeport.TCP(t)
 	ports := strings.NewReplacer("localhost:8080", http, "localhost:9090", admin, "localhost 8080", strings.Replace(http, ":", " ", 1))
 	script := "set -e\n"
 	for _, b := range blocks {

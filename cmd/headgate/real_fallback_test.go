@@ -5,6 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -36,7 +40,23 @@ func TestF60F58WhatCameOverQUICIsNotStoredAgainOverHTTP(t *testing.T) {
 	var socket net.PacketConn
 	var isDeaf atomic.Bool
 	blocked := false
-	c, err := client.New(client.Config{Address: strings.TrimPrefix(p.quicURL(), "https://"), HTTP: p.http, Stream: "s", Framing: session.JSON,
+	to, err := url.Parse(p.http)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	way := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		open := blocked
+		mu.Unlock()
+		if !open { // or a handshake that takes long would have all of it sent here
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	defer way.Close()
+	c, err := client.New(client.Config{Address: strings.TrimPrefix(p.quicURL(), "https://"), HTTP: way.URL, Stream: "s", Framing: session.JSON,
 		TLS: &tls.Config{InsecureSkipVerify: true}, Listen: func() (net.PacketConn, error) {
 			mu.Lock()
 			defer mu.Unlock()

@@ -16,6 +16,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/headgate-io/headgate/internal/freeport"
 )
 
 // natsServer is a process of the NATS server whose module we are built with.
@@ -39,7 +41,7 @@ var natsBinary = sync.OnceValues(func() (string, error) {
 func newNATS(t *testing.T, settings string) *natsServer {
 	t.Helper()
 	dir := t.TempDir()
-	s := &natsServer{t: t, conf: filepath.Join(dir, "nats.conf"), addr: freePort(t)}
+	s := &natsServer{t: t, conf: filepath.Join(dir, "nats.conf"), addr: freeport.TCP(t)}
 	text := fmt.Sprintf("listen: %q\nserver_name: n1\njetstream {store_dir: %q, sync_interval: always}\n%s\n", s.addr, filepath.Join(dir, "data"), settings)
 	if err := os.WriteFile(s.conf, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

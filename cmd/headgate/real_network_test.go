@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate-io/headgate/internal/freeport"
 	"github.com/headgate-io/headgate/sdk/client"
 	"github.com/headgate-io/headgate/sdk/session"
 )
@@ -80,9 +81,9 @@ func TestF48F49F58SessionsOverABadNetwork(t *testing.T) {
 
 // check runs it, and compares what was acknowledged with what the backend has.
 func (r roughRun) check(t *testing.T) {
-	data, args := t.TempDir(), []string{"--set", "streams={s: {partitions: 4}}"}
-	p := startGateway(t, data, append(args, onQUIC...)...)
-	at := strings.TrimPrefix(p.quicURL(), "https://")
+	data, at := t.TempDir(), freeport.UDP(t)
+	args := []string{"--set", "streams={s: {partitions: 4}}", "--set", "quic.listen=" + at}
+	p := startGateway(t, data, args...)
 	way := openProxy(t, at, r.faults, r.after)
 	over := make(chan struct{})
 	var changing sync.WaitGroup
@@ -121,7 +122,7 @@ func (r roughRun) check(t *testing.T) {
 		}
 		if due {
 			p.kill()
-			p = startGateway(t, data, append(args, "--set", "quic.listen="+at)...)
+			p = startGateway(t, data, args...)
 			killed++
 		}
 	}

@@ -20,6 +20,9 @@ func TestB05SessionWaitsForRoomInTheSpool(t *testing.T) {
 	full := make(chan string, 1)
 	c, err := client.New(client.Config{Address: strings.TrimPrefix(p.quicURL(), "https://"), Stream: "s", Framing: session.JSON, InFlight: 256 << 10,
 		TLS: &tls.Config{InsecureSkipVerify: true}, Notice: func(code, detail string) {
+			if code == "connection" { // it goes on on another one
+				return
+			}
 			select {
 			case full <- code + ": " + detail:
 			default:

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headgate-io/headgate/internal/freeport"
 	"github.com/headgate-io/headgate/sdk/client"
 	"github.com/headgate-io/headgate/sdk/session"
 )
@@ -53,8 +54,9 @@ func TestF60SendFallsBackToHTTP(t *testing.T) {
 // nothing is stored twice, also of what was in flight at a kill.
 func TestF58SessionOverKills(t *testing.T) {
 	data := t.TempDir()
-	p := startGateway(t, data, append(onQUIC, "--set", "streams={s: {partitions: 1}}")...)
-	at := strings.TrimPrefix(p.quicURL(), "https://")
+	at := freeport.UDP(t)
+	settings := []string{"--set", "quic.listen=" + at, "--set", "streams={s: {partitions: 1}}"}
+	p := startGateway(t, data, settings...)
 	c, err := client.New(client.Config{Address: at, Stream: "s", Framing: session.JSON, TLS: &tls.Config{InsecureSkipVerify: true}, InFlight: 4 << 10})
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +66,7 @@ func TestF58SessionOverKills(t *testing.T) {
 	for i := range batches {
 		if i > 0 && i%400 == 0 {
 			p.kill()
-			p = startGateway(t, data, "--set", "quic.listen="+at, "--set", "streams={s: {partitions: 1}}")
+			p = startGateway(t, data, settings...)
 		}
 		var events [][]byte
 		for k := range each {

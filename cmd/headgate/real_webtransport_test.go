@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/headgate-io/headgate/internal/freeport"
 )
 
 // observer shows the example page, and tells the test what that says in the end.
@@ -113,17 +115,17 @@ func TestF58ChromiumOverAKill(t *testing.T) {
 	}
 	block, _ := pem.Decode(text)
 	hash := sha256.Sum256(block.Bytes)
-	data, args := t.TempDir(), []string(nil)
+	data, at := t.TempDir(), freeport.UDP(t)
+	var args []string
 	p, over := browse(t, url.Values{"stream": {"web"}, "events": {"5000"}, "hash": {hex.EncodeToString(hash[:])}}, func(origin string) (*process, []string) {
-		args = []string{"--set", "http.cors.origins=[" + origin + "]", "--set", "http.tls.listen=127.0.0.1:0", "--set", "http.tls.cert=" + cert, "--set", "http.tls.key=" + key}
-		return startGateway(t, data, append(args, onQUIC...)...), nil
+		args = []string{"--set", "quic.listen=" + at, "--set", "http.cors.origins=[" + origin + "]", "--set", "http.tls.listen=127.0.0.1:0", "--set", "http.tls.cert=" + cert, "--set", "http.tls.key=" + key}
+		return startGateway(t, data, args...), nil
 	})
 	p.until("the page has sent something", func() bool {
 		return strings.Contains(p.get("/metrics"), `headgate_ingest_events_total{result="accepted",stream="web"}`)
 	})
-	at := strings.TrimPrefix(p.quicURL(), "https://")
 	p.kill()
-	p = startGateway(t, data, append(args, "--set", "quic.listen="+at)...)
+	p = startGateway(t, data, args...)
 	said := <-over
 	if !strings.Contains(said, "done ") {
 		t.Fatalf("the page says %s\n%s", said, p.log)

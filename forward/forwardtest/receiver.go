@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/headgate-io/headgate/forward"
+	"github.com/headgate-io/headgate/internal/freeport"
 )
 
 // Cut says where an answer breaks off.
@@ -56,7 +57,7 @@ type Receiver struct {
 // NewReceiver starts a receiver that ends with the test.
 func NewReceiver(t testing.TB) *Receiver {
 	t.Helper()
-	r := &Receiver{t: t, addr: "127.0.0.1:0"}
+	r := &Receiver{t: t, addr: freeport.TCP(t)}
 	r.Start()
 	r.URL = "http://" + r.addr + "/ingest?from=headgate"
 	t.Cleanup(r.Stop)
@@ -70,7 +71,6 @@ func (r *Receiver) Start() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.addr = l.Addr().String()
 	r.server = &http.Server{Handler: r}
 	server, served := r.server, make(chan struct{})
 	r.served = served

@@ -34,6 +34,7 @@ var allowed = map[string][]string{
 	"internal/cases":     {},
 	"internal/compress":  {},
 	"internal/failpoint": {},
+	"internal/freeport":  {},
 	"internal/plainfile": {},
 	"internal/problem":   {"event"},
 	"internal/race":      {},
@@ -65,7 +66,7 @@ var allowed = map[string][]string{
 
 	"forward/spool":       {"event", "internal/failpoint", "internal/logfolder"},
 	"forward/webhook":     append([]string{"forward", "internal/wholefile"}, shared...),
-	"forward/forwardtest": append([]string{"forward", "internal/compress", "sdk/consume", "sdk/wire"}, shared...),
+	"forward/forwardtest": append([]string{"forward", "internal/compress", "internal/freeport", "sdk/consume", "sdk/wire"}, shared...),
 
 	"bench":              {"sdk/session"}, // its programs drive the binary from outside
 	"faults":             {},              // so do its tests
