@@ -104,9 +104,9 @@ func (s *Set) claim(c *Claim, refs []Ref, now time.Time) bool {
 	s.ahead(refs)
 	for i := range refs {
 		r := &refs[i]
-		if at, found := s.find(r.ID); found {
+		if n, found := s.find(r.ID); found {
 			r.Standing = Safe
-			if e := s.entry(s.at(at)); e.at&pending != 0 {
+			if e := s.entry(n); e.at&pending != 0 {
 				r.Standing, r.Of = Pending, s.claims[e.at&^pending]
 				r.First = r.Of.ids[e.next].place
 			}

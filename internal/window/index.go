@@ -9,46 +9,74 @@ const (
 	farAway   = 1<<(32-placeBits) - 1
 )
 
-// find returns the slot of the index where id is, or where it would be; before there is an index, nothing is found.
-func (s *Set) find(id ID) (at uint64, found bool) {
-	if len(s.index) == 0 {
+// left is a slot of the index before from which the entry has gone: what stands behind it is still found.
+const left = placeMask
+
+// pace is how many slots of the index before move when an id comes. All have moved long before there is a next index; all at once
+// would hold up a stream with a million ids for some 100 milliseconds.
+const pace = 4
+
+// find returns the entry of an id.
+func (s *Set) find(id ID) (n uint32, found bool) {
+	if n, found = s.search(s.index, id); !found && s.old != nil {
+		n, found = s.search(s.old, id)
+	}
+	return n, found
+}
+
+// search looks for an id in one index; before there is one, nothing is found.
+func (s *Set) search(index []uint32, id ID) (n uint32, found bool) {
+	if len(index) == 0 {
 		return 0, false
 	}
-	last := uint64(len(s.index) - 1)
-	at = id.Lo & last
+	last := uint64(len(index) - 1)
+	at := id.Lo & last
 	for away := uint32(0); ; away++ {
-		slot := s.index[at]
+		slot := index[at]
 		if slot == 0 {
-			return at, false
+			return 0, false
 		}
-		if slot>>placeBits == min(away, farAway) && s.entry(slot&placeMask-1).id == id {
-			return at, true
+		if slot>>placeBits == min(away, farAway) && slot&placeMask != left {
+			if n = slot&placeMask - 1; s.entry(n).id == id {
+				return n, true
+			}
 		}
 		at = (at + 1) & last
 	}
 }
 
-// at returns the place of the entry in a slot that has one.
-func (s *Set) at(slot uint64) (n uint32) { return s.index[slot]&placeMask - 1 }
-
 // insert puts an entry that is not in the index there.
 func (s *Set) insert(n uint32) {
-	id := s.entry(n).id
-	at, _ := s.find(id)
-	s.index[at] = uint32(min((at-id.Lo)&uint64(len(s.index)-1), farAway))<<placeBits | (n + 1)
+	last := uint64(len(s.index) - 1)
+	home := s.entry(n).id.Lo & last
+	at := home
+	for s.index[at] != 0 {
+		at = (at + 1) & last
+	}
+	s.index[at] = uint32(min((at-home)&last, farAway))<<placeBits | (n + 1)
 }
 
-// grow keeps the index at most half full.
+// grow keeps the index at most half full. What is in the one before moves when others come.
 func (s *Set) grow() {
+	s.move(pace)
 	if 2*(s.pending+s.finished+1) <= len(s.index) {
 		return
 	}
-	old := s.index
-	s.index = make([]uint32, max(leastRoom, 2*len(old)))
-	for _, slot := range old {
-		if slot != 0 {
-			s.insert(slot&placeMask - 1)
+	s.move(len(s.old)) // there is nothing left
+	s.old, s.moved, s.index = s.index, 0, make([]uint32, max(leastRoom, 2*len(s.index)))
+}
+
+// move takes so many slots of the index before into the one that there is.
+func (s *Set) move(slots int) {
+	for ; slots > 0 && s.moved < len(s.old); slots-- {
+		if slot := &s.old[s.moved]; *slot != 0 && *slot&placeMask != left {
+			s.insert(*slot&placeMask - 1)
+			*slot = left
 		}
+		s.moved++
+	}
+	if s.moved >= len(s.old) {
+		s.old, s.moved = nil, 0
 	}
 }
 
@@ -58,6 +86,7 @@ func (s *Set) extract(n uint32) {
 	hole := s.entry(n).id.Lo & last
 	for ; s.index[hole]&placeMask != n+1; hole = (hole + 1) & last {
 		if s.index[hole] == 0 {
+			s.leave(n)
 			return
 		}
 	}
@@ -79,6 +108,20 @@ func (s *Set) extract(n uint32) {
 	s.index[hole] = 0
 }
 
+// leave takes an entry out of the index before, if it is there.
+func (s *Set) leave(n uint32) {
+	if s.old == nil {
+		return
+	}
+	last := uint64(len(s.old) - 1)
+	for at := s.entry(n).id.Lo & last; s.old[at] != 0; at = (at + 1) & last {
+		if s.old[at]&placeMask == n+1 {
+			s.old[at] = left
+			return
+		}
+	}
+}
+
 // ahead loads the slots that refs, and what must go for them, will need: one after the other while something is done with each,
 // every load would be waited for.
 func (s *Set) ahead(refs []Ref) {
@@ -88,6 +131,12 @@ func (s *Set) ahead(refs []Ref) {
 	last, any := uint64(len(s.index)-1), uint32(0)
 	for i := range refs {
 		any |= s.index[refs[i].ID.Lo&last]
+	}
+	if s.old != nil {
+		last := uint64(len(s.old) - 1)
+		for i := range refs {
+			any |= s.old[refs[i].ID.Lo&last]
+		}
 	}
 	if full := s.pending + s.finished + len(refs) - s.limit; full > 0 && len(s.shares.heap) > 0 {
 		for n := s.shares.heap[0].held.oldest; n != 0 && full > 0; full-- {

@@ -85,9 +85,12 @@ func (s *Set) restore(o Owner, id ID, at int64, now time.Time) {
 	if !ok {
 		return
 	}
-	if at, found := s.find(id); found && s.entry(s.at(at)).at >= sec {
-		return
-	} // else it was forgotten and finished anew: the entry that there is stays in its chain, and is not found any more
+	if n, found := s.find(id); found {
+		if s.entry(n).at >= sec {
+			return
+		}
+		s.extract(n) // it was forgotten and finished anew: the entry that there is stays in its chain, and is not found any more
+	}
 	if s.finished >= s.limit {
 		s.force(s.shares.heap[0])
 	}
@@ -168,11 +171,10 @@ func (s *Set) Free(id ID) {
 
 // drop removes a finished id from its chain, wherever that is: it happens so rarely that all may be searched.
 func (s *Set) drop(id ID) {
-	at, found := s.find(id)
+	n, found := s.find(id)
 	if !found {
 		return
 	}
-	n := s.at(at)
 	if s.entry(n).at&pending != 0 {
 		if s.doomed == nil {
 			s.doomed = map[ID]bool{}

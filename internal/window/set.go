@@ -19,6 +19,8 @@ type Set struct {
 	forced int64 // second in which the newest id was finished that had to make room for another; -1: none had to
 
 	index  []uint32 // of entries, by hash; open addressing, at most half full
+	old    []uint32 // the index before, as long as something of it has to move; nil otherwise
+	moved  int      // so many of its slots have
 	loaded uint32   // what was loaded ahead, kept so that it is
 	blocks []*[blockSize]entry
 	used   uint32 // entries that were in use ever
@@ -126,7 +128,7 @@ func (s *Set) place(id ID) (n uint32) {
 		}
 		s.used++
 	}
-	if n >= placeMask {
+	if n+1 >= left {
 		panic("BUG: window: more ids than a window may have")
 	}
 	s.entry(n).id = id
