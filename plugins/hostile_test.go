@@ -99,7 +99,7 @@ func withTable(m wasmModule) []byte {
 func TestL05L10L16L19F61F62F63F64F65F66HostileModules(t *testing.T) {
 	for _, a := range attacks() {
 		t.Run(a.ID+" "+a.Name, func(t *testing.T) {
-			cfg := Config{Instances: 1, MaxMemory: 16 << 20, Deadline: 30 * time.Millisecond, InitTime: 50 * time.Millisecond, CacheDir: t.TempDir()}
+			cfg := Config{Instances: 1, MaxMemory: 16 << 20, InitTime: 200 * time.Millisecond, CacheDir: t.TempDir()}
 			if a.Code == "FUEL" {
 				cfg.Deadline = hardDeadline
 			}

@@ -12,31 +12,33 @@ import (
 // Cases L10 and F67: who sends a stream of events that make the guest trap is served without it for a while; all
 // others are served as before, and nothing is lost.
 func TestL10F67PoisonCostsItsCallerOnly(t *testing.T) {
-	h := strictHostOf(t, Config{Instances: 1})
-	c := chainOf(t, h, Step{Name: "scripted", Module: loadOf(t, h, scripted(false).bytes()), OnError: Policy{Action: DeadLetter}})
-	from := func(caller string, lines ...string) string {
-		b := batchOf(lines...)
-		b.Owner = ownerOf(caller)
-		process(t, c, b)
-		if counts := b.Counts(); counts.DeadLettered != len(b.Letters) || counts.Accepted+counts.DeadLettered != len(lines) {
-			t.Errorf("%+v, %d letters", counts, len(b.Letters))
+	synctest.Test(t, func(t *testing.T) { // no time passes in which something is forgiven
+		h := strictHostOf(t, Config{Instances: 1})
+		c := chainOf(t, h, Step{Name: "scripted", Module: loadOf(t, h, scripted(false).bytes()), OnError: Policy{Action: DeadLetter}})
+		from := func(caller string, lines ...string) string {
+			b := batchOf(lines...)
+			b.Owner = ownerOf(caller)
+			process(t, c, b)
+			if counts := b.Counts(); counts.DeadLettered != len(b.Letters) || counts.Accepted+counts.DeadLettered != len(lines) {
+				t.Errorf("%+v, %d letters", counts, len(b.Letters))
+			}
+			return outcomes(b)
 		}
-		return outcomes(b)
-	}
-	poison := slices.Repeat([]string{"t"}, 100)
-	if got := from("mallory", append(poison, "ka")...); got != strings.Repeat("deadlettered\n", 101) {
-		t.Errorf("got %s", got)
-	}
-	traps, skips := c.places[0].active.bill.failures[trap].Load(), c.places[0].active.bill.failures[skipped].Load()
-	if traps > trapsPerSecond+1 || traps < 2 || traps+skips != 101 {
-		t.Errorf("%d traps, %d events without a call", traps, skips)
-	}
-	if got := from("alice", "ka", "kb"); got != "accepted key=a\naccepted key=b\n" {
-		t.Errorf("got %s", got)
-	}
-	if n := c.places[0].active.bill.replacements.Load(); n > replacementsPerSecond {
-		t.Errorf("%d replacements", n)
-	}
+		poison := slices.Repeat([]string{"t"}, 100)
+		if got := from("mallory", append(poison, "ka")...); got != strings.Repeat("deadlettered\n", 101) {
+			t.Errorf("got %s", got)
+		}
+		traps, skips := c.places[0].active.bill.failures[trap].Load(), c.places[0].active.bill.failures[skipped].Load()
+		if traps > trapsPerSecond+1 || traps < 2 || traps+skips != 101 {
+			t.Errorf("%d traps, %d events without a call", traps, skips)
+		}
+		if got := from("alice", "ka", "kb"); got != "accepted key=a\naccepted key=b\n" {
+			t.Errorf("got %s", got)
+		}
+		if n := c.places[0].active.bill.replacements.Load(); n > replacementsPerSecond {
+			t.Errorf("%d replacements", n)
+		}
+	})
 }
 
 // What is forgiven: ten traps in a second, and a quarter of a second of time.
@@ -102,29 +104,31 @@ func ownerOf(caller string) uint64 {
 func TestF67OneCallersPoisonTakesNobodyElsesReplacements(t *testing.T) {
 	const mark = 8 // an address that nothing else uses
 	for name, kind := range map[string]string{"trap": unreachable, "exit": i32(2) + call(fnExit)} {
-		m := scripted(false)
-		guest := &m.functions[fnProcess-fnVersion]
-		guest.code = i32(0) + load8(mark) + if_ + kind + end + guest.code +
-			get(lcmd) + i32('0') + eq + if_ + i32(0) + i32(1) + store8(mark) + end // 0 at the end of a call breaks the next one
-		h := strictHostOf(t, Config{Instances: 1})
-		c := chainOf(t, h, Step{Name: "scripted", Module: loadOf(t, h, m.bytes()), OnError: Policy{Action: Reject}})
-		from := func(caller string, lines ...string) string {
-			b := batchOf(lines...)
-			b.Owner = ownerOf(caller)
-			process(t, c, b)
-			return outcomes(b)
-		}
-		from("mallory", slices.Repeat([]string{"t"}, 100)...)
-		if p := &c.places[0].active.bill.poison; p.has(&p.replaced, time.Now()) {
-			t.Skip("the machine is so slow that replacements came back meanwhile")
-		}
-		if got := from("alice", "ka", "t", "kb"); got != "accepted key=a\nrejected plugin_failed\naccepted key=b\n" {
-			t.Errorf("%s: alice, who sends one: %s", name, got)
-		}
-		from("carol", "0") // breaks the instance
-		if got := from("bob", "ka", "kb"); got != "accepted key=a\naccepted key=b\n" {
-			t.Errorf("%s: bob, who comes to an instance that is broken: %s", name, got)
-		}
+		synctest.Test(t, func(t *testing.T) { // no time passes, so that none of them comes back
+			m := scripted(false)
+			guest := &m.functions[fnProcess-fnVersion]
+			guest.code = i32(0) + load8(mark) + if_ + kind + end + guest.code +
+				get(lcmd) + i32('0') + eq + if_ + i32(0) + i32(1) + store8(mark) + end // 0 at the end of a call breaks the next one
+			h := strictHostOf(t, Config{Instances: 1})
+			c := chainOf(t, h, Step{Name: "scripted", Module: loadOf(t, h, m.bytes()), OnError: Policy{Action: Reject}})
+			from := func(caller string, lines ...string) string {
+				b := batchOf(lines...)
+				b.Owner = ownerOf(caller)
+				process(t, c, b)
+				return outcomes(b)
+			}
+			from("mallory", slices.Repeat([]string{"t"}, 100)...)
+			if p := &c.places[0].active.bill.poison; p.has(&p.replaced, time.Now()) {
+				t.Errorf("%s: there are replacements left", name)
+			}
+			if got := from("alice", "ka", "t", "kb"); got != "accepted key=a\nrejected plugin_failed\naccepted key=b\n" {
+				t.Errorf("%s: alice, who sends one: %s", name, got)
+			}
+			from("carol", "0") // breaks the instance
+			if got := from("bob", "ka", "kb"); got != "accepted key=a\naccepted key=b\n" {
+				t.Errorf("%s: bob, who comes to an instance that is broken: %s", name, got)
+			}
+		})
 	}
 }
 

@@ -110,7 +110,7 @@ func TestAShadowSeesWhatItsPlaceInTheChainSees(t *testing.T) {
 // What shadows cost is bounded: an endless one is called for a moment and no more, its traps use up nothing of the version
 // that is in force, even when that is the same, and no batch waits for it.
 func TestAShadowThatIsTooSlowIsSkipped(t *testing.T) {
-	h := strictHostOf(t, Config{Instances: 1, Deadline: 5 * time.Millisecond})
+	h := strictHostOf(t, Config{Instances: 1})
 	m := scripted(false)
 	guest := &m.functions[fnProcess-fnVersion]
 	guest.code = strings.Replace(guest.code, get(lcmd)+i32('t')+eq+if_+unreachable, get(lcmd)+i32('t')+eq+if_+loop+branch(0)+end, 1)

@@ -21,7 +21,7 @@ func TestP02AStopSaysWhatWasNotDelivered(t *testing.T) {
 	defer node.Close()
 	data := t.TempDir()
 	p := startGateway(t, data, "--set", `backends.lake={webhook: {nodes: ["http://`+node.Addr().String()+`/"]}}`,
-		"--set", "streams={a: {backend: lake}, b: {backend: lake}, c: {}}", "--set", "drain.timeout=1s")
+		"--set", "streams={a: {backend: lake}, b: {backend: lake}, c: {}}", "--set", "drain.timeout=5s")
 	if err := os.RemoveAll(filepath.Join(data, "spool", "b")); err != nil {
 		t.Fatal(err)
 	}
