@@ -26,7 +26,15 @@ var zstdEncoders = sync.Pool{New: func() any {
 	return e
 }}
 
+var packers = sync.Pool{New: func() any { return new(packer) }}
+
 func (zstdCoder) append(dst, src []byte) []byte {
+	if packLeast <= len(src) && len(src) <= packMost {
+		p := packers.Get().(*packer)
+		dst = p.append(dst, src)
+		packers.Put(p)
+		return dst
+	}
 	e := zstdEncoders.Get().(*zstd.Encoder)
 	dst = e.EncodeAll(src, dst)
 	zstdEncoders.Put(e)
