@@ -102,7 +102,7 @@ func live(t *rapid.T, files *memory, m *model, life int) {
 		}
 		return nil
 	})
-	s, err := New(Config{SegmentBytes: 3000}, Deps{Files: files})
+	s, err := New(Config{SegmentBytes: 3000, ahead: aheadIn(t)}, Deps{Files: files})
 	if err != nil {
 		return
 	}

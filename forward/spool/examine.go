@@ -125,7 +125,11 @@ func (e *examiner) examine(files Files, size int64) error {
 	}
 	defer file.Close()
 	var f Frame
-	for sc := newScanner(file, size, e.seg.salt); ; {
+	sc, err := newScanner(file, size, e.seg.salt)
+	if err != nil {
+		return err
+	}
+	for {
 		r, err := sc.next()
 		if errors.Is(err, io.EOF) {
 			return nil

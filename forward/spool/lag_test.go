@@ -103,7 +103,7 @@ func (m *model) killedLive(t *rapid.T, files *memdisk.Memory, life int) (k kille
 		}
 		return nil
 	})
-	s, err := New(Config{SegmentBytes: 3000}, Deps{Files: failingSyncs{files, func() bool { syncs++; return failing > 0 && syncs%failing == 0 }}})
+	s, err := New(Config{SegmentBytes: 3000, ahead: aheadIn(t)}, Deps{Files: failingSyncs{files, func() bool { syncs++; return failing > 0 && syncs%failing == 0 }}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -154,7 +154,11 @@ func (s *Spool) scan(seg *segment, newest bool, spare [][]placed) (c contents) {
 		return c
 	}
 	var f Frame
-	for sc := newScanner(seg.file, seg.size, seg.salt); ; {
+	sc, err := newScanner(seg.file, seg.size, seg.salt)
+	if c.err = err; err != nil {
+		return c
+	}
+	for {
 		r, err := sc.next()
 		if errors.Is(err, io.EOF) {
 			return c
@@ -162,7 +166,7 @@ func (s *Spool) scan(seg *segment, newest bool, spare [][]placed) (c contents) {
 		if err == nil && !r.damaged && r.kind == kindFrame && newest {
 			var sound bool
 			sound, err = sc.whole(&r, &f)
-			r.damaged, r.tail = !sound, r.end == seg.size
+			r.damaged, r.tail = !sound, r.end >= sc.blank
 		}
 		if err != nil {
 			c.err = err

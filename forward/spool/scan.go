@@ -9,9 +9,10 @@ import (
 
 // scanner reads the headers of a segment in order, without the payloads, and finds its way behind damage.
 type scanner struct {
-	r    io.ReaderAt
-	size int64
-	salt uint32
+	r     io.ReaderAt
+	size  int64
+	blank int64 // from here on the file is zeros, which may have been written ahead of records
+	salt  uint32
 
 	off    int64  // of what comes next
 	window []byte // bytes of the file from at on
@@ -35,13 +36,35 @@ type found struct {
 	tail     bool // damaged, and nothing follows: also what a crash in the middle of a write leaves
 }
 
-func newScanner(r io.ReaderAt, size int64, salt uint32) *scanner {
-	return &scanner{r: r, size: size, salt: salt, ask: scanLeast}
+func newScanner(r io.ReaderAt, size int64, salt uint32) (*scanner, error) {
+	blank, err := blankFrom(r, size)
+	return &scanner{r: r, size: size, blank: blank, salt: salt, ask: scanLeast}, err
+}
+
+// blankFrom returns from where on there is nothing but zeros to the end of the file.
+func blankFrom(r io.ReaderAt, size int64) (int64, error) {
+	var last [1]byte
+	raw := last[:]
+	for size > 0 {
+		part := raw[:min(int64(len(raw)), size)]
+		if n, err := r.ReadAt(part, size-int64(len(part))); n < len(part) {
+			return 0, shorter(err)
+		}
+		for i := len(part); i > 0; i-- {
+			if part[i-1] != 0 {
+				return size - int64(len(part)-i), nil
+			}
+		}
+		if size -= int64(len(part)); len(raw) == 1 {
+			raw = make([]byte, scanMost)
+		}
+	}
+	return 0, nil
 }
 
 // next returns what comes next; io.EOF at the end, or an error of the file.
 func (s *scanner) next() (found, error) {
-	if s.off >= s.size {
+	if s.off >= s.blank {
 		return found{}, io.EOF
 	}
 	begin := s.off
@@ -58,7 +81,7 @@ func (s *scanner) next() (found, error) {
 		return found{}, err
 	}
 	s.off = end
-	return found{off: begin, end: end, damaged: true, tail: end == s.size}, nil
+	return found{off: begin, end: end, damaged: true, tail: end == s.blank}, nil
 }
 
 // header reads the header at off. A record that does not end within the file is none.
@@ -71,9 +94,9 @@ func (s *scanner) header(off int64) (h header, ok bool, err error) {
 	return h, ok && off+h.recordLength <= s.size, nil
 }
 
-// resync returns where the next record begins from off on, or the end of the file.
+// resync returns where the next record begins from off on, or where nothing but zeros follows.
 func (s *scanner) resync(off int64) (int64, error) {
-	for off < s.size {
+	for off < s.blank {
 		raw, err := s.view(off, headerSize)
 		if err != nil {
 			return 0, err
@@ -89,7 +112,7 @@ func (s *scanner) resync(off int64) (int64, error) {
 		}
 		off++
 	}
-	return s.size, nil
+	return s.blank, nil
 }
 
 // view returns the bytes of the file from off on, at least n unless it ends before.
@@ -108,13 +131,18 @@ func (s *scanner) view(off int64, n int) ([]byte, error) {
 	}
 	got, err := s.r.ReadAt(s.chunk[:want], off)
 	if int64(got) < want {
-		if err == nil || err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
-		return nil, err
+		return nil, shorter(err)
 	}
 	s.at, s.window = off, s.chunk[:want]
 	return s.window, nil
+}
+
+// shorter is the error of a read that ended before the file should.
+func shorter(err error) error {
+	if err == nil || err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // whole tells whether the payload of a record is what was written. Small ones are taken from the window.

@@ -13,6 +13,7 @@ type segment struct {
 	name     string
 	file     File
 	size     int64
+	room     int64 // up to where there are zeros behind it, if that is more; Run's
 	live     int   // frames that are not confirmed
 	liveSize int64 // bytes of their records
 	at       time.Time

@@ -61,6 +61,15 @@ func (p *Space) segment() int64 {
 	return min(defaultSegment, max(p.limit/16, 1))
 }
 
+// spares tells whether the disk has room for n bytes that nobody asked for.
+func (p *Space) spares(n int64) bool {
+	if p.free == nil {
+		return true
+	}
+	left, taken, known := p.leftNow()
+	return known && left-taken-n >= 2*p.reserve
+}
+
 // full says why a spool that holds so many bytes may take no more, "" when it may. One alone has half of the space, so
 // that a backend that is down leaves the other half to other streams.
 // Tails do not count: they go first.

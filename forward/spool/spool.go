@@ -24,6 +24,8 @@ type Config struct {
 	// none; then what is confirmed before it was written is never written.
 	TailBytes int64
 	TailAge   time.Duration
+
+	ahead int64 // size of the smallest file that has zeros behind its end, for tests; 0: aheadLeast
 }
 
 // Deps is what a spool uses and others own.

@@ -114,13 +114,20 @@ func (w *writer) persist() error {
 	if err := failpoint.Err(failpoint.SpoolWrite); err != nil {
 		return err
 	}
-	if _, err := w.current.file.WriteAt(w.buf, w.current.size); err != nil {
+	seg := w.current
+	end := seg.size + int64(len(w.buf))
+	room := w.ahead(end)
+	w.space.written.Add(max(0, max(end, room)-max(seg.size, seg.room)))
+	if _, err := seg.file.WriteAt(w.buf, seg.size); err != nil {
 		return err
+	}
+	if room > end {
+		seg.writeZeros(end, room)
 	}
 	if err := failpoint.Err(failpoint.SpoolSync); err != nil {
 		return err
 	}
-	err := w.current.file.Sync()
+	err := seg.file.Sync()
 	failpoint.Pass(failpoint.SpoolSynced)
 	return err
 }
@@ -215,9 +222,6 @@ func (w *writer) account(size int64) {
 func (w *writer) grown(n int64) {
 	w.stats.Bytes += n
 	w.space.used.Add(n)
-	if n > 0 {
-		w.space.written.Add(n)
-	}
 }
 
 // poison ends the file that a write failed on: what it holds beyond the last sync is not to be trusted, and a sync that

@@ -135,7 +135,7 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 
 // Sync fails also when the file was removed or replaced: it takes whatever is written, for nobody to find.
 func (f *file) Sync() error {
-	if err := f.File.Sync(); err != nil {
+	if err := f.sync(); err != nil {
 		return err
 	}
 	open, err := f.Stat()
