@@ -28,13 +28,13 @@ run: build        ## only start the gateway
 
 test:             ## every test; under 5 minutes on 2 cores
 	go vet ./...
-	go test ./...
+	go test -timeout 30m ./...
 
 test-race:        ## the same under the race detector (needs a C compiler); who fails is run once more, alone; a data race fails at once
 	if GOBIN=$(CURDIR)/bin go install gotest.tools/gotestsum@v1.13.0; then \
 	  CGO_ENABLED=1 bin/gotestsum --format pkgname --hide-summary skipped --rerun-fails=1 --rerun-fails-max-failures 3 \
-	    --rerun-fails-run-root-test --rerun-fails-abort-on-data-race --packages ./... -- -race -timeout 30m; \
-	else CGO_ENABLED=1 go test -race -timeout 30m ./...; fi
+	    --rerun-fails-run-root-test --rerun-fails-abort-on-data-race --packages ./... -- -race -timeout 60m; \
+	else CGO_ENABLED=1 go test -race -timeout 60m ./...; fi
 
 test-crash: all   ## kill -9 over and over under load; CRASHES=n rounds
 	HEADGATE_CRASHES=$(or $(CRASHES),50) go test -count=1 -run 'KillNine|ReplayIsKilled|KilledWhileItHalves' -timeout 30m -v ./cmd/headgate
