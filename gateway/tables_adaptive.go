@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/headgate-io/headgate/forward"
 	"github.com/headgate-io/headgate/internal/failpoint"
 	"github.com/headgate-io/headgate/partitioner"
 	"github.com/headgate-io/headgate/sdk/wire"
@@ -296,58 +295,4 @@ func (a *adaptive) insist(ctx context.Context, end *partitioner.Table) *partitio
 			return nil
 		}
 	}
-}
-
-// laneLoads turns what lanes say into what the planner wants to know.
-type laneLoads struct {
-	now, before []forward.LaneLoad
-	rates       []float64 // events that each lane is done with a second, smoothed
-}
-
-// Figures of lanes.
-const (
-	rateMemory = time.Second     // of the smoothed rate
-	lostAfter  = 3 * time.Second // a lane that its backend takes nothing of for so long is lost
-	never      = 24 * time.Hour  // a backlog that nobody can tell the end of
-)
-
-// read fills in Backlog, Ack and Lost of a load, for the first n lanes: those of partitions that there are.
-func (l *laneLoads) read(f *forward.Forwarder, elapsed time.Duration, load *partitioner.Load, n int) {
-	l.before, l.now = l.now, f.LaneLoads(l.before[:0])
-	if len(l.rates) != len(l.now) {
-		l.rates = make([]float64, len(l.now))
-	}
-	share := min(1, elapsed.Seconds()/rateMemory.Seconds())
-	for p := range l.now {
-		is := &l.now[p]
-		if len(l.before) == len(l.now) {
-			l.rates[p] += share * (float64(is.Delivered-l.before[p].Delivered)/elapsed.Seconds() - l.rates[p])
-		}
-		if p >= n {
-			continue
-		}
-		load.Ack = append(load.Ack, is.Ack)
-		load.Backlog = append(load.Backlog, backlog(is, l.rates[p]))
-		if is.Trouble >= lostAfter {
-			load.Lost = append(load.Lost, int32(p))
-		}
-	}
-	if len(load.Lost) == n { // it is not the partitions
-		load.Lost = nil
-	}
-}
-
-// backlog is how long a lane needs to confirm what is sealed, when it is done with so many events a second.
-func backlog(l *forward.LaneLoad, rate float64) time.Duration {
-	switch {
-	case l.Trouble > 0:
-		return never
-	case l.Waiting+l.Inflight == 0 && rate < 1: // Ack is of a time that is over, and without events none follows
-		return 0
-	case l.Waiting == 0:
-		return l.Ack
-	case rate < 1:
-		return never
-	}
-	return min(never, time.Duration(float64(l.Waiting+l.Inflight)/rate*float64(time.Second)))
 }

@@ -42,7 +42,7 @@ func (a *adaptive) observe(t *partitioner.Table, r *partitioner.Reading) {
 		}
 	}
 	a.figures.Store(next)
-	a.names.learn(a.meter, t, &next.heavy)
+	a.names.learn(a.meter, t, &next.heavy, a.stream.limits.Load())
 }
 
 func (f *figures) idle() bool {
@@ -72,7 +72,7 @@ func (f *figures) topShare() float64 {
 // shownKeys is how many heavy keys are shown.
 const shownKeys = 64
 
-// keyNames knows the keys behind the hashes of those that are heavy or split.
+// keyNames knows the keys behind the hashes of those that are heavy, split or limited.
 type keyNames struct {
 	mu    sync.Mutex
 	known map[[2]uint64]partitioner.Named
@@ -80,13 +80,18 @@ type keyNames struct {
 }
 
 // learn takes over what the meter has found, forgets what is not shown any more, and asks for the rest.
-func (k *keyNames) learn(m *partitioner.Meter, t *partitioner.Table, heavy *partitioner.Report) {
+func (k *keyNames) learn(m *partitioner.Meter, t *partitioner.Table, heavy *partitioner.Report, limits *keyLimits) {
 	shown := map[[2]uint64]bool{}
 	for _, h := range heavy.Keys[:min(len(heavy.Keys), shownKeys)] {
 		shown[[2]uint64{h.Hi, h.Lo}] = true
 	}
 	for _, s := range t.Splits() {
 		shown[[2]uint64{s.Hi, s.Lo}] = true
+	}
+	if limits != nil {
+		for id := range limits.all {
+			shown[id] = true
+		}
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -64,7 +64,7 @@ func (h *history) since(number uint64) []happening {
 // record tells what became of changes.
 func (a *adaptive) record(t *partitioner.Table, changes []partitioner.Change, outcome string) {
 	if a.meter != nil { // a key may have been too fast for its name
-		a.names.learn(a.meter, t, &a.figures.Load().heavy)
+		a.names.learn(a.meter, t, &a.figures.Load().heavy, a.stream.limits.Load())
 	}
 	for _, c := range changes {
 		if outcome == done {

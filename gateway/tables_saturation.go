@@ -32,16 +32,16 @@ func (s *saturation) read(l *laneLoads, r *partitioner.Reading, elapsed time.Dur
 		s.taken[p] += share * (float64(is.Accepted-was.Accepted)/elapsed.Seconds() - s.taken[p])
 		s.weight[p] += share * (r.Partitions[p] - s.weight[p])
 		long := is.Trouble == 0 && r.Load.Backlog[p] > time.Second
-		switch more := is.Waiting + is.Inflight - was.Waiting - was.Inflight; {
+		switch rate := l.rates[p].rate; { // not what waits: that is less only when a run is confirmed, which may be a large one
 		case !long:
 			s.growing[p] = 0
-		case more > 0 || s.taken[p] > l.rates[p]:
-			s.growing[p] += elapsed
+		case s.taken[p] > rate:
+			s.growing[p] = min(s.growing[p]+elapsed, 2*growsFor)
 		default:
 			s.growing[p] = max(0, s.growing[p]-elapsed)
 		}
-		if s.growing[p] >= growsFor && s.taken[p] >= 1 {
-			confirmed[p] = max(1, l.rates[p]*s.weight[p]/s.taken[p])
+		if s.growing[p] >= growsFor && s.taken[p] >= 1 && l.rates[p].known {
+			confirmed[p] = max(1, l.rates[p].rate*s.weight[p]/s.taken[p])
 			saturated++
 		}
 	}

@@ -77,11 +77,12 @@ func MergeReports(all ...Report) Report {
 }
 
 // Rates is Report with weights per second in place of decayed weights. A sketch that is younger than its memory is long
-// divides by what it has seen, though by a second at least in the long one: else the noise of its first ticks looks
-// like heavy keys.
+// divides by what it has seen, though in the long one by a second at least, or by half of what it holds in the end where that is
+// less: else the noise of its first ticks looks like heavy keys.
 func (s *Sketch) Rates(share float64) Report {
 	r := s.Report(share)
-	fast, slow := 1/max(s.fastTime, 1e-3), 1/max(s.slowTime, 1)
+	whole := s.memory.Seconds() / math.Ln2
+	fast, slow := 1/max(s.fastTime, 1e-3), 1/max(s.slowTime, min(1, whole/2))
 	r.Floor, r.Total = r.Floor*slow, r.Total*slow
 	for i := range r.Keys {
 		k := &r.Keys[i]

@@ -51,6 +51,26 @@ func TestMeterCountsWhatIsAssigned(t *testing.T) {
 	}
 }
 
+// Rates are what comes in, however short the memory is that a stream's hold asks for.
+func TestRatesAreTrueWithAnyHold(t *testing.T) {
+	for _, hold := range []time.Duration{time.Millisecond, time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, 0} {
+		table := newTable(t, Equal(4))
+		m := NewMeter(CountersFor(4))
+		p := NewMetered(table, m)
+		var r Reading
+		for range 200 { // 20 s
+			p.Assign(keyed("hot", "a", "hot", "b"), nil)
+			r = m.Read(table, Tick{Elapsed: 100 * time.Millisecond, Hold: hold})
+		}
+		k, want := r.Load.Heavy.Keys[0], 20*float64(len("data")+EventCost)
+		for name, got := range map[string]float64{"fast": k.Fast, "lower": k.Lower, "upper": k.Upper, "total": r.Load.Heavy.Total / 2} {
+			if math.Abs(got/want-1) > 0.01 {
+				t.Errorf("hold %v: %s is %.0f, want %.0f", hold, name, got, want)
+			}
+		}
+	}
+}
+
 // Spread keys go to the least loaded of their partitions, by what this gateway has sent.
 func TestSpreadKeyIsEvenedOutAsItIsAssigned(t *testing.T) {
 	hi, lo := Hash(secret, []byte("hot"))
