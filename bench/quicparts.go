@@ -92,27 +92,6 @@ func (q *quicBench) requests(ctx context.Context) error {
 	return nil
 }
 
-// latency compares the time to a durable acknowledgement, at half of what HTTP/1.1 carries.
-func (q *quicBench) latency(ctx context.Context) error {
-	common := []string{"-level=2", "-batch=100", "-connections=8"}
-	full, err := q.measure(ctx, quicCase{name: "durable, full", embedded: true, h1: true, load: append(common, "-mode=h1")}, q.events/5)
-	if err != nil {
-		return err
-	}
-	rate := float64(full.Events) / full.Seconds / 2
-	common = append(common, "-rate="+strconv.Itoa(int(rate)))
-	s, err := q.alternate(ctx, int(rate)*8, // seconds
-		quicCase{name: "durable HTTP/1.1", embedded: true, h1: true, load: append(common[:len(common):len(common)], "-mode=h1")},
-		quicCase{name: "durable session", embedded: true, load: append(common[:len(common):len(common)], "-mode=session")})
-	if err != nil {
-		return err
-	}
-	h1, ours := s["durable HTTP/1.1"], s["durable session"]
-	q.target = append(q.target, verdict{"durable: p99 at half load", q.middle(func(i int) float64 { return ours[i].P99 / h1[i].P99 }), mostLatency, 0,
-		fmt.Sprintf("of HTTP/1.1 (%.1f ms at %.0f events/s)", q.middle(func(i int) float64 { return h1[i].P99 }), rate)})
-	return nil
-}
-
 // stall measures what connections hold that stall, beside those that a bare receiver has.
 func (q *quicBench) stall(ctx context.Context) error {
 	ours, err := q.stalledBytes(ctx, quicCase{embedded: true})
