@@ -56,17 +56,19 @@ func (s *stream) claim(b *event.Batch, p *passage) error {
 
 // identities appends the events of b that are kept and have an id.
 func (s *stream) identities(b *event.Batch, refs []window.Ref) []window.Ref {
-	producer := s.secret.Namer(b.Caller, b.Producer)
+	producer := window.Series{Namer: s.secret.Namer(b.Caller, b.Producer)}
 	for i := range b.Events {
 		e := &b.Events[i]
 		if e.Verdict != event.Keep || len(e.ID) == 0 {
 			continue
 		}
-		namer := producer
+		var id window.ID
 		if source := sourceOf(e); source != nil {
-			namer = s.secret.Namer(b.Caller, source)
+			id = s.secret.Namer(b.Caller, source).Of(e.ID)
+		} else {
+			id = producer.Of(e.ID)
 		}
-		refs = append(refs, window.Ref{ID: namer.Of(e.ID), Place: int32(i)})
+		refs = append(refs, window.Ref{ID: id, Place: int32(i)})
 	}
 	return refs
 }

@@ -29,10 +29,34 @@ func (s Secret) Namer(caller, source []byte) Namer {
 	return Namer{hi, lo}
 }
 
-// Of returns the identity of the event with that id.
+// Of returns the identity of the event with that id. Those of ids that differ in the low half of their last byte differ in the low bits of
+// Lo: numbers that follow each other, as those of a session, are found in the same line of the cache.
 func (n Namer) Of(id []byte) ID {
-	hi, lo := siphash.Hash128(n.k0, n.k1, id)
-	return ID{hi, lo}
+	last := len(id) - 1
+	if last < 0 {
+		hi, lo := siphash.Hash128(n.k0, n.k1, nil)
+		return ID{hi, lo}
+	}
+	b := uint64(id[last])
+	hi, lo := siphash.Hash128(n.k0, n.k1^(b>>4+1), id[:last])
+	return ID{hi, lo ^ b&15}
+}
+
+// Series is a Namer of ids that may be numbers which follow each other: of most of them no hash is made.
+type Series struct {
+	Namer
+	id   []byte // the last one
+	made ID     // its identity
+}
+
+// Of is Namer.Of. The id must stay as it is until the next call.
+func (s *Series) Of(id []byte) ID {
+	last := len(id) - 1
+	if last < 0 || len(s.id) != len(id) || (s.id[last]^id[last])>>4 != 0 || string(s.id[:last]) != string(id[:last]) {
+		s.id, s.made = id, s.Namer.Of(id)
+		return s.made
+	}
+	return ID{s.made.Hi, s.made.Lo ^ uint64(s.id[last]^id[last])}
 }
 
 // second is the resolution of ages. They are whole seconds since a window was made, on the monotonic clock.

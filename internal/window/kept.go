@@ -16,9 +16,10 @@ type Log interface {
 // Records begin with their kind. Integers are little endian, times unix seconds.
 const (
 	recordSince  = 1 // time: everything that was finished since then is in the log
-	recordIDs    = 2 // owner, time, and of each id its two halves and seconds after that time: they were finished
-	recordFreed  = 3 // the halves of an id: its event is not safe after all
-	recordAnswer = 4 // a finished run, see answerRecord
+	recordOldIDs = 2 // as recordIDs, of identities that an earlier version made in another way: nothing is known of what came up to then
+	recordAnswer = 4 // a finished run, see answerRecord; 5 is recordForgotten
+	recordIDs    = 6 // owner, time, and of each id its two halves and seconds after that time: they were finished
+	recordFreed  = 7 // the halves of an id: its event is not safe after all
 )
 
 const (
@@ -63,6 +64,10 @@ func (s *Set) Restore(record []byte, now time.Time) {
 		for rest := record[idsHeader:]; len(rest) >= idSize; rest = rest[idSize:] {
 			s.restore(owner, readID(rest), at+int64(binary.LittleEndian.Uint32(rest[16:])), now)
 		}
+	case kind == recordOldIDs && len(record) >= idsHeader+idSize:
+		at := int64(binary.LittleEndian.Uint64(record[9:])) + int64(binary.LittleEndian.Uint32(record[len(record)-4:]))
+		sec, _ := placed(s.made, now, at)
+		s.clear(int64(sec))
 	case kind == recordFreed && len(record) == 17:
 		s.drop(readID(record[1:]))
 	case kind == recordForgotten && len(record) == sinceSize:
