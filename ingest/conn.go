@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,9 +16,10 @@ import (
 )
 
 // A connection that is closed while its client still sends would be reset, and the client would lose the answer that
-// says why. So the other direction is read for a while, at most this long and this much.
+// says why. So the other direction is read for a while: until nothing comes any more, and at most this long and this much.
 const (
-	lingerTime  = time.Second
+	lingerQuiet = 500 * time.Millisecond // twice in a row: once may be that this process got no time
+	lingerTime  = 10 * time.Second
 	lingerBytes = 16 << 20
 )
 
@@ -138,9 +140,21 @@ func (c *conn) drain() {
 
 // linger ends the sending side and reads what still comes.
 func linger(raw net.Conn) {
-	if half, ok := raw.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
-		raw.SetReadDeadline(time.Now().Add(lingerTime))
-		io.CopyN(io.Discard, raw, lingerBytes)
+	half, ok := raw.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		return
+	}
+	began, quiet := time.Now(), 0
+	for left := int64(lingerBytes); left > 0 && quiet < 2 && time.Since(began) < lingerTime; {
+		raw.SetReadDeadline(time.Now().Add(lingerQuiet))
+		n, err := io.CopyN(io.Discard, raw, min(left, lingerBytes/256))
+		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			return
+		}
+		if quiet++; n > 0 {
+			quiet = 0
+		}
+		left -= n
 	}
 }
 
