@@ -14,6 +14,6 @@ func (g *Gateway) newHost() (*plugins.Host, error) {
 	}
 	return plugins.New(plugins.Config{
 		MaxMemory: int(g.cfg.Plugins.Memory), Deadline: time.Duration(g.cfg.Plugins.Deadline), Trust: trust,
-		CacheDir: g.folder.File("plugin-cache"), Compiler: g.deps.Compiler,
+		CacheDir: g.folder.File("plugin-cache"), Compiler: g.deps.Compiler, Spread: spread(),
 	}, g.log, g.metrics)
 }

@@ -12,7 +12,7 @@ import (
 // that are open now was made.
 type bill struct {
 	calls        atomic.Int64
-	nanoseconds  atomic.Int64 // in calls; a guest computes and never waits, so this is its CPU time, too
+	nanoseconds  atomic.Int64 // in calls, without what a guest waited for a seat; else it computes, so this is its CPU time, too
 	memory       atomic.Int64 // largest an instance ever was, bytes
 	replacements atomic.Int64 // instances made in place of others
 	droppedLines atomic.Int64 // log lines over the rate

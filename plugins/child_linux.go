@@ -1,8 +1,10 @@
 package plugins
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -31,6 +33,30 @@ func limitSelf(l compileLimits) error {
 	if err := unix.Setrlimit(unix.RLIMIT_AS, &unix.Rlimit{Cur: most, Max: most}); err != nil {
 		return err
 	}
+	return yieldToOthers()
+}
+
+// yieldToOthers lowers the priority of all threads of this process, since the collector's work is done by others than the one that
+// compiles; threads made later have that of who makes them. Where the gateway has a lower one it is kept: raising it needs a privilege.
+func yieldToOthers() error {
 	const nicer = 10
-	return unix.Setpriority(unix.PRIO_PROCESS, 0, nicer)
+	raw, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil {
+		return err
+	}
+	nice := max(20-raw, nicer) // the system call returns 20 less the value
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return err
+	}
+	for _, thread := range threads {
+		id, err := strconv.Atoi(thread.Name())
+		if err != nil {
+			return err
+		}
+		if err := unix.Setpriority(unix.PRIO_PROCESS, id, nice); err != nil && !errors.Is(err, unix.ESRCH) {
+			return err
+		}
+	}
+	return nil
 }

@@ -40,10 +40,10 @@ type guest struct {
 // guestKey is the context key of the *guest: a context is all that the runtime hands through to a host function.
 type guestKey struct{}
 
-func newGuest(s *surroundings) *guest {
+func newGuest(s *surroundings, all *seats) *guest {
 	var seed [32]byte
 	crand.Read(seed[:])
-	return &guest{surroundings: s, leash: leash{began: time.Now(), limit: initTime}, random: rand.NewChaCha8(seed)}
+	return &guest{surroundings: s, leash: leash{began: time.Now(), limit: initTime, seats: all}, random: rand.NewChaCha8(seed)}
 }
 
 func guestOf(ctx context.Context) *guest { return ctx.Value(guestKey{}).(*guest) }

@@ -29,6 +29,7 @@ type Config struct {
 	Untested  bool          // the tests that modules bring are not run
 	Patient   bool          // callers may make guests trap as often as they like, as in a trial
 	Trust     *Trust        // whose signature an upload needs; nil: nobody's
+	Spread    func(int)     // gives the Go runtime so many processors more than usual, for guests that compute for long; nil: nobody bounds them
 	CacheDir  string        // folder for compiled modules, empty for none. They are executed unchecked: only this user may write there
 }
 
@@ -49,6 +50,8 @@ type Host struct {
 	compile  chan struct{} // holds a token while a module is compiled: one at a time, it takes a core and much memory
 	turns    turns         // of modules: one at a time fills or empties a folder of the cache
 	noCache  sync.Once     // guards the log line about a cache that does not work
+
+	seats *seats // for guests that compute for long
 
 	compileLimits compileLimits
 	apart         bool // modules are compiled by another process
@@ -91,7 +94,7 @@ func New(cfg Config, log *slog.Logger, reg prometheus.Registerer) (*Host, error)
 			traps: trapsPerSecond, replacements: replacementsPerSecond, time: time.Duration(deadlinesAtOnce * float64(cfg.Deadline)),
 		}
 	}
-	return &Host{cfg: cfg, compileLimits: compileLimits{compileSeconds, compileBytes, compileWall}, log: log, metrics: m, journals: journals{all: map[version]*journal{}}, compile: make(chan struct{}, 1), apart: compilesApart && len(cfg.Compiler) > 0}, nil
+	return &Host{cfg: cfg, compileLimits: compileLimits{compileSeconds, compileBytes, compileWall}, log: log, metrics: m, journals: journals{all: map[version]*journal{}}, compile: make(chan struct{}, 1), seats: newSeats(runtime.GOMAXPROCS(0), cfg.Spread), apart: compilesApart && len(cfg.Compiler) > 0}, nil
 }
 
 // Admit makes all checks of a module that is not signed: see AdmitSigned.

@@ -131,7 +131,9 @@ func (in *instance) call(f api.Function, params ...uint64) (uint32, error) {
 	copy(in.stack[:], params)
 	in.linear.refused = false
 	in.guest.start()
-	if err := f.CallWithStack(in.ctx, in.stack[:]); err != nil {
+	err := f.CallWithStack(in.ctx, in.stack[:])
+	in.guest.leave()
+	if err != nil {
 		return 0, err
 	}
 	return uint32(in.stack[0]), nil

@@ -21,6 +21,9 @@ type leash struct {
 	setUp  time.Duration // in all calls that set the guest up
 	ready  bool          // they are over
 	late   bool          // the call ended because the request had no more time
+
+	seats *seats // of all guests that compute for long, nil for none
+	seated
 }
 
 // mostBetween is the most that counts of the time between two visits, for each slice of fuel. One is used up in a fraction of it;
@@ -39,7 +42,7 @@ func (l *leash) start() {
 		l.setUp += l.cost()
 	}
 	l.began = time.Now()
-	l.last, l.spent, l.slices, l.debt, l.late = 0, 0, 0, 0, false
+	l.last, l.spent, l.slices, l.debt, l.late, l.seated = 0, 0, 0, 0, false, seated{}
 }
 
 // cost is how long the guest has computed since the call began, without what the machine did meanwhile.
@@ -71,9 +74,14 @@ func (h halted) Error() string {
 func (l *leash) check() {
 	now := time.Since(l.began)
 	l.spent += min(now-l.last, mostBetween*time.Duration(1+l.debt))
+	l.worked += min(now-l.last, mostWorked*time.Duration(1+l.debt))
 	l.last, l.debt = now, 0
 	l.late = l.rest != 0 && now > l.rest
 	if l.late || l.spent > l.limit {
+		panic(halted{deadline})
+	}
+	if l.worked >= seatWhenFree && l.seats != nil && !l.place() {
+		l.late = true
 		panic(halted{deadline})
 	}
 }

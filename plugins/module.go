@@ -156,7 +156,7 @@ func (m *Module) start(ctx context.Context, l *meter.Layout, r *Report) bool {
 
 // instantiate makes an instance with its regions, not configured yet.
 func (m *Module) instantiate(ctx context.Context, s *surroundings) (in *instance, err error) {
-	g := newGuest(s)
+	g := newGuest(s, m.host.seats)
 	g.limit = m.host.cfg.InitTime
 	mem := &linear{limit: uint64(m.host.cfg.MaxMemory)}
 	defer func() {
@@ -170,6 +170,7 @@ func (m *Module) instantiate(ctx context.Context, s *surroundings) (in *instance
 	ctx = context.WithValue(experimental.WithMemoryAllocator(ctx, mem), guestKey{}, g)
 	cfg := wazero.NewModuleConfig().WithName("").WithStartFunctions(abi.ExportInitialize)
 	mod, err := m.runtime.InstantiateModule(ctx, m.compiled, cfg)
+	g.leave()
 	if err != nil {
 		return nil, fmt.Errorf("start the module: %w", firstLine(err))
 	}

@@ -266,7 +266,7 @@ func (s *step) call(in *instance, b *event.Batch, flags uint32) error {
 	}
 	began := time.Now()
 	status, err := in.call(in.process, uint64(in.control.ptr))
-	took := time.Since(began)
+	took := time.Since(began) - in.guest.waited
 	s.bill.called(took, in.mem.Size())
 	s.cost.add(took, in.n)
 	if err != nil {

@@ -52,7 +52,7 @@ func logged() (*surroundings, *bytes.Buffer) {
 func TestL20LogLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, out := logged()
-		g := newGuest(s)
+		g := newGuest(s, nil)
 		line := []byte(strings.Repeat("x", 10<<10) + "\n")
 		for range 10_000 {
 			g.write(slog.LevelInfo, line)
@@ -74,7 +74,7 @@ func TestL20LogLines(t *testing.T) {
 
 func TestLinesComeInPieces(t *testing.T) {
 	s, out := logged()
-	g := newGuest(s)
+	g := newGuest(s, nil)
 	for _, piece := range []string{"pan", "ic: ", "boom\n\ngor", "outine 1\nx\xff\n", "rest"} {
 		g.write(slog.LevelWarn, []byte(piece))
 	}
@@ -143,7 +143,7 @@ func TestL16F68WASICalls(t *testing.T) {
 		p := bytes.Repeat([]byte{0xAA}, size)
 		s, _ := logged()
 		stack := append(tt.params, 0)
-		wasiFunctions[tt.name].call(newGuest(s), flat{bytes: p}, stack)
+		wasiFunctions[tt.name].call(newGuest(s, nil), flat{bytes: p}, stack)
 		if stack[0] != tt.want || tt.check != nil && !tt.check(p) {
 			t.Errorf("%s%v = %d, want %d", tt.name, tt.params, stack[0], tt.want)
 		}

@@ -28,8 +28,8 @@ auth:
     - {id: y, secret: "file:`+temporary(t, "y", "0123456789abcdef-y")+`", streams: ["*"], actions: [send]}
 rates: {caller: {events: 10000, burst: 1s}}
 `))
-	quiet := &pacer{p: p, token: "0123456789abcdef-y", events: 100}
-	noisy := &pacer{p: p, token: "0123456789abcdef-x", events: 1000}
+	quiet := &pacer{base: p.http, token: "0123456789abcdef-y", events: 100}
+	noisy := &pacer{base: p.http, token: "0123456789abcdef-x", events: 1000}
 	quiet.run(time.Second) // connections, streams and caches are there
 	quiet.reset()
 
@@ -55,7 +55,7 @@ rates: {caller: {events: 10000, burst: 1s}}
 
 // pacer posts a hundred requests a second, each at its time, whether or not the one before was answered.
 type pacer struct {
-	p      *process
+	base   string // URL of the server
 	token  string
 	events int
 
@@ -77,7 +77,7 @@ func (c *pacer) run(d time.Duration) {
 }
 
 func (c *pacer) post(body []byte, due time.Time) {
-	req, err := http.NewRequest("POST", c.p.http+"/v1/streams/web/events", bytes.NewReader(body))
+	req, err := http.NewRequest("POST", c.base+"/v1/streams/web/events", bytes.NewReader(body))
 	if err != nil {
 		panic(err)
 	}
@@ -104,19 +104,49 @@ func (c *pacer) post(body []byte, due time.Time) {
 type pace struct {
 	p50, p99 time.Duration
 	statuses map[int]int
+	took     []time.Duration // in order
 }
+
+// paceOf makes one of what was measured.
+func paceOf(took []time.Duration, statuses map[int]int) pace {
+	r := pace{took: took, statuses: statuses}
+	if slices.Sort(took); len(took) > 0 {
+		r.p50, r.p99 = took[len(took)/2], took[len(took)*99/100]
+	}
+	return r
+}
+
+// and is both runs as one.
+func (r pace) and(o pace) pace {
+	statuses := map[int]int{}
+	for _, some := range []map[int]int{r.statuses, o.statuses} {
+		for status, n := range some {
+			statuses[status] += n
+		}
+	}
+	return paceOf(slices.Concat(r.took, o.took), statuses)
+}
+
+// over is the p99 as a factor of that of another run.
+func (r pace) over(o pace) float64 { return float64(r.p99) / float64(o.p99) }
 
 func (r pace) String() string {
 	return fmt.Sprintf("p50 %v, p99 %v, answers by status %v", r.p50.Round(time.Microsecond), r.p99.Round(time.Microsecond), r.statuses)
 }
 
+// beside runs pacers at the same time.
+func beside(d time.Duration, all ...*pacer) {
+	var running sync.WaitGroup
+	for _, c := range all {
+		running.Go(func() { c.run(d) })
+	}
+	running.Wait()
+}
+
 func (c *pacer) reset() (r pace) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r.statuses = c.statuses
-	if slices.Sort(c.took); len(c.took) > 0 {
-		r.p50, r.p99 = c.took[len(c.took)/2], c.took[len(c.took)*99/100]
-	}
+	r = paceOf(c.took, c.statuses)
 	c.took, c.statuses = nil, nil
 	return r
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -28,18 +29,19 @@ func TestF61F62F63F64F65F66F67HostileModules(t *testing.T) {
 	p := startGateway(t, t.TempDir())
 	p.headgate(0, "plugin", "push", "accesslog", "../../examples/plugins/accesslog-c/accesslog.wasm")
 	p.headgate(0, "plugin", "activate", "--stream", "web", "accesslog", "--config", `{"drop_status_from":500}`)
-	quiet := &pacer{p: p, events: 100}
-	quiet.run(2 * time.Second)
+	quiet, bare := &pacer{base: p.http, events: 100}, &pacer{base: bareServer(t), events: 100}
+	beside(2*time.Second, quiet, bare)
 	quiet.reset()
-	quiet.run(5 * time.Second)
-	alone, pausedAlone := quiet.reset(), p.pauses()
+	bare.reset()
+	beside(10*time.Second, quiet, bare)
+	alone, bareAlone, pausedAlone := quiet.reset(), bare.reset(), p.pauses()
 
 	var over atomic.Bool
-	beside := make(chan struct{})
+	ended := make(chan struct{})
 	go func() {
-		defer close(beside)
+		defer close(ended)
 		for !over.Load() {
-			quiet.run(time.Second)
+			beside(time.Second, quiet, bare)
 		}
 	}()
 	t.Logf("%-4s %-32s %-9s %-14s %9s %12s", "", "attack", "stopped", "as", "time", "memory")
@@ -55,55 +57,68 @@ func TestF61F62F63F64F65F66F67HostileModules(t *testing.T) {
 		}
 	}
 	over.Store(true)
-	<-beside
-	during := quiet.reset()
+	<-ended
+	during, bareDuring := quiet.reset(), bare.reset()
 	t.Logf("the stream beside, before: %v; of pauses for garbage: %s", alone, pausedAlone)
 	t.Logf("the stream beside, during: %v; of pauses for garbage: %s", during, p.pauses())
-	t.Logf("p99 of the stream beside changes by a factor of %.2f", float64(during.p99)/float64(alone.p99))
+	t.Logf("a bare server beside, before: %v", bareAlone)
+	t.Logf("a bare server beside, during: %v", bareDuring)
+	t.Logf("p99 of the stream beside changes by a factor of %.2f, that of the bare server by %.2f", during.over(alone), bareDuring.over(bareAlone))
 	if len(during.statuses) != 1 || during.statuses[200] == 0 {
 		t.Errorf("answers to the stream beside by status: %v", during.statuses)
 	}
 }
 
-// TestF61PausesWhileGuestsCompute measures what calls that never come back by themselves do to pauses for garbage, in which
-// all of the process waits for them: the same stream alone and beside a guest that computes all the
-// time. On demand, like the test above.
+// TestF61PausesWhileGuestsCompute measures what guests that compute all the time do to a stream beside, and to a server in another
+// process which does nothing but answer: that is the machine's part of it, and the client's. Each is measured
+// alone and beside them in turns. On demand, like the test above.
 func TestF61PausesWhileGuestsCompute(t *testing.T) {
 	all := attacksIn(t, os.Getenv("HEADGATE_HOSTILE"))
 	at := slices.IndexFunc(all, func(a hostile) bool { return a.ID == "F61" && a.Stage == "event" })
 	if at < 0 {
 		t.Fatal("no attack that computes")
 	}
-	p := startGateway(t, t.TempDir(), "--set", "plugins.deadline=10s") // so that one call takes as long as the measurement
-	p.headgate(0, "plugin", "push", "accesslog", "../../examples/plugins/accesslog-c/accesslog.wasm")
-	p.headgate(0, "plugin", "activate", "--stream", "web", "accesslog", "--config", `{"drop_status_from":500}`)
 	wasm, err := os.ReadFile(all[at].file)
 	if err != nil {
 		t.Fatal(err)
 	}
+	const part, parts = 2 * time.Second, 3
+	p := startGateway(t, t.TempDir(), "--set", "plugins.deadline="+part.String()) // so that one call takes as long as a part
+	p.headgate(0, "plugin", "push", "accesslog", "../../examples/plugins/accesslog-c/accesslog.wasm")
+	p.headgate(0, "plugin", "activate", "--stream", "web", "accesslog", "--config", `{"drop_status_from":500}`)
 	p.steer("PUT", "/v1/plugins/hostile", wasm)
-	if status, answer := p.steer("POST", "/v1/streams/evil/plugins", []byte(`{"plugin":"hostile","on_error":"pass"}`)); status != 200 {
-		t.Fatalf("%d %s", status, answer)
+	const most = 4
+	for i := range most {
+		if status, answer := p.steer("POST", fmt.Sprintf("/v1/streams/evil%d/plugins", i), []byte(`{"plugin":"hostile","on_error":"pass"}`)); status != 200 {
+			t.Fatalf("%d %s", status, answer)
+		}
 	}
-	quiet := &pacer{p: p, events: 100}
-	quiet.run(2 * time.Second)
-	quiet.reset()
-	const long = 10 * time.Second
-	quiet.run(long)
-	alone, pausedAlone := quiet.reset(), p.pauses()
-	done := make(chan string)
-	go func() {
-		_, answer := p.lines("evil", "!\n")
-		done <- answer
-	}()
-	quiet.run(long)
-	during, pausedDuring := quiet.reset(), p.pauses()
-	if answer := <-done; !strings.Contains(answer, `"accepted":1`) {
-		t.Errorf("the guest did not compute to its deadline: %s", answer)
+	quiet, bare := &pacer{base: p.http, events: 100}, &pacer{base: bareServer(t), events: 100}
+	beside(2*time.Second, quiet, bare)
+	for guests := 1; guests <= most; guests *= 2 {
+		var alone, during, bareAlone, bareDuring pace
+		for range parts {
+			quiet.reset()
+			bare.reset()
+			beside(part, quiet, bare)
+			alone, bareAlone = alone.and(quiet.reset()), bareAlone.and(bare.reset())
+			var computing sync.WaitGroup
+			for i := range guests {
+				computing.Go(func() {
+					if _, answer := p.lines(fmt.Sprint("evil", i), "!\n"); !strings.Contains(answer, `"accepted":1`) {
+						t.Errorf("a guest did not compute to its deadline: %s", answer)
+					}
+				})
+			}
+			beside(part, quiet, bare)
+			during, bareDuring = during.and(quiet.reset()), bareDuring.and(bare.reset())
+			computing.Wait()
+		}
+		t.Logf("beside %d guests that compute, p99 of the stream changes by a factor of %.2f, that of a bare server by %.2f", guests, during.over(alone), bareDuring.over(bareAlone))
+		t.Logf("  the stream, alone and beside them: %v; %v", alone, during)
+		t.Logf("  the bare server:                   %v; %v", bareAlone, bareDuring)
 	}
-	t.Logf("the stream, alone:                          %v; of pauses for garbage: %s", alone, pausedAlone)
-	t.Logf("the stream, beside a guest that computes:   %v; of pauses for garbage: %s", during, pausedDuring)
-	t.Logf("p99 changes by a factor of %.2f", float64(during.p99)/float64(alone.p99))
+	t.Logf("pauses for garbage: %s", p.pauses())
 }
 
 // pauses is what the runtime says of its latest pauses for garbage: the median and the longest, in seconds.
