@@ -6,6 +6,7 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/headgate-io/headgate/event"
 )
@@ -28,11 +29,23 @@ func readBody(w http.ResponseWriter, r *http.Request, mediaType string, limit in
 	body, err := io.ReadAll(limited)
 	switch {
 	case err == nil:
+		allowWork(w)
 		return body, nil
 	case isTooLarge(err):
 		return nil, err
 	}
 	return nil, event.Problemf(event.IncompleteBody, "the body ended early: %v", err)
+}
+
+// workTime is what the server has for a request that it has read: to compile a module and those before it may take minutes.
+const workTime = 10 * time.Minute
+
+// allowWork takes the times off that are for reading a request and for writing an answer at once; the first would end the request's
+// context, too.
+func allowWork(w http.ResponseWriter) {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Time{})
+	_ = control.SetWriteDeadline(time.Now().Add(workTime))
 }
 
 func isTooLarge(err error) bool {

@@ -10,7 +10,7 @@ import (
 	"github.com/headgate-io/headgate/admin"
 )
 
-func newPluginCommand() *cobra.Command {
+func newPluginCommand(c clock) *cobra.Command {
 	cmd := newGroup("plugin", "Write, upload, inspect and activate WebAssembly plugins")
 	at := adminFlag(cmd)
 	cmd.AddCommand(
@@ -18,7 +18,7 @@ func newPluginCommand() *cobra.Command {
 		newPluginBuildCommand(),
 		newPluginTestCommand(at),
 		newPluginBenchCommand(),
-		newPluginPushCommand(at),
+		newPluginPushCommand(at, c),
 		newPluginListCommand(at),
 		newPluginShowCommand(at),
 		newPluginLogsCommand(at),

@@ -24,6 +24,23 @@ func TestPluginPush(t *testing.T) {
 	}
 }
 
+// A compiler may take longer than what is on the way waits for an answer.
+func TestPluginPushAsksAgainWhenTheAnswerIsLost(t *testing.T) {
+	file := temporary(t, "p.wasm", "abc")
+	s := scripted(t, reply{}, reply{status: 504, body: "<html>"}, refused(503, "overloaded"), reply{status: 200, body: versionDoc})
+	r := command(t, "", "plugin", "push", "p", file).expect(t, 0, "asking again")
+	if r.out != "p sha256:0123456789abcdef (3 bytes; extractor+filter, Go)\n" || len(s.requests) != 4 || s.requests[3].body != "abc" {
+		t.Errorf("%q after %d requests", r.out, len(s.requests))
+	}
+	scripted(t, reply{}, refused(422, "plugin_refused", `"checks":[{"check":"compile","ok":false,"code":"E_COMPILE_TIME","detail":"too long"}]`))
+	command(t, "", "plugin", "push", "p", file).expect(t, 1, "E_COMPILE_TIME")
+	s = scripted(t, reply{})
+	command(t, "", "plugin", "push", "p", file).expect(t, 1, "no answer whether the version was stored (headgate plugin show p tells)")
+	if len(s.requests) != uploadRepeats+1 {
+		t.Errorf("%d requests", len(s.requests))
+	}
+}
+
 func TestPluginPushWithASignature(t *testing.T) {
 	s := scripted(t, reply{status: 201, body: versionDoc})
 	file := temporary(t, "p.wasm", "abc")

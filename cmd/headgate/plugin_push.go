@@ -17,7 +17,7 @@ import (
 	"github.com/headgate-io/headgate/admin"
 )
 
-func newPluginPushCommand(at *address) *cobra.Command {
+func newPluginPushCommand(at *address, clock clock) *cobra.Command {
 	var output, signature string
 	cmd := &cobra.Command{
 		Use:   "push NAME [DIR | FILE]",
@@ -44,9 +44,8 @@ func newPluginPushCommand(at *address) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		var v admin.Version
 		c := call{method: http.MethodPut, path: pluginPath(args[0]), mediaType: "application/wasm", body: sub.wasm, header: header}
-		_, err = to.do(cmd.Context(), c, &v)
+		v, err := (&upload{to, c, clock, args[0]}).run(cmd)
 		if err != nil {
 			printFailedChecks(cmd.ErrOrStderr(), err)
 			return err

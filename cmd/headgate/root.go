@@ -30,7 +30,7 @@ func newRootCommand(c clock) *cobra.Command {
 		newTailCommand(),
 		newExplainCommand(),
 		newSimulateCommand(c),
-		newPluginCommand(),
+		newPluginCommand(c),
 		newStreamCommand(),
 		newDeadLetterCommand(),
 		newSpoolCommand(),
