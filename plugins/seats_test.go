@@ -54,7 +54,7 @@ func TestF61SeatsAreGivenInOrder(t *testing.T) {
 		}
 		s.stand()
 		s.stand()
-		time.Sleep(seatsKept)
+		<-time.After(seatsKept)
 		synctest.Wait()
 		if got := told.list(); !slices.Equal(got, []int{1, 2, 0}) {
 			t.Errorf("the runtime was told %v", got)
@@ -73,17 +73,17 @@ func TestF61WhoCannotWaitLeavesTheLine(t *testing.T) {
 			t.Error("it got a seat that was taken, or still waits")
 		}
 		s.stand()
-		time.Sleep(seatsKept - 1)
+		<-time.After(seatsKept - 1)
 		if !s.wait(1) {
 			t.Error("a free seat was not given")
 		}
-		time.Sleep(2 * seatsKept) // it is taken: the runtime stays as it is
+		<-time.After(2 * seatsKept) // it is taken: the runtime stays as it is
 		s.stand()
-		time.Sleep(seatsKept - 1)
+		<-time.After(seatsKept - 1)
 		if got := told.list(); !slices.Equal(got, []int{1}) {
 			t.Errorf("the runtime was told %v", got)
 		}
-		time.Sleep(1)
+		<-time.After(1)
 		synctest.Wait()
 		if got := told.list(); !slices.Equal(got, []int{1, 0}) {
 			t.Errorf("the runtime was told %v", got)
@@ -160,12 +160,12 @@ func TestF61AGuestThatWasHeldUpNeedsNoSeat(t *testing.T) {
 		g.limit = time.Hour
 		g.start()
 		for range 2 * mostVisits {
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			g.check()
 			g.start()
 		}
 		for range mostVisits - 1 {
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			g.check()
 		}
 	})
