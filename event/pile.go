@@ -106,6 +106,14 @@ func (b *Batch) Room(n int) *Problem {
 	return nil
 }
 
+// Next adds an event, empty, for which there is Room, and returns it. What is behind the list is always empty: Reset and those who
+// give an array back clear what they used of it. Writing a whole event here was a fifteenth of decoding.
+func (b *Batch) Next() *Event {
+	n := len(b.Events)
+	b.Events = b.Events[:n+1]
+	return &b.Events[n]
+}
+
 // refundEvents gives back what was paid for the list of events.
 func (b *Batch) refundEvents() {
 	if b.paid && b.Payer != nil {

@@ -2,6 +2,7 @@ package event
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
 
 	"github.com/headgate-io/headgate/internal/race"
@@ -19,6 +20,27 @@ func (p *purse) Pay(n int64) *Problem {
 }
 
 func (p *purse) Refund(n int64) { p.left, p.spent = p.left+n, p.spent-n }
+
+// What an event was that is gone does not come back in the next one at its place.
+func TestNextEventsAreEmpty(t *testing.T) {
+	b := &Batch{}
+	used := Event{Data: []byte("d"), Key: []byte("k"), ID: []byte("i"), Attrs: make([]Attr, 1), Fields: [MaxFields]Span{{Off: 1, Len: 2, Duplicate: true}},
+		Time: 1, Hash: 2, Offset: 3, Partition: 4, Slot: 5, Child: 6, Epoch: 7, HasKey: true, Verdict: Rejected}
+	for _, n := range []int{3, 16, 17, 300, 2, 1000, 20_000, 5, 64, 16} {
+		b.Room(n / 2)
+		for i := range n {
+			if i == cap(b.Events) {
+				b.Room(n)
+			}
+			e := b.Next()
+			if !reflect.DeepEqual(*e, Event{}) {
+				t.Fatalf("event %d of %d: %+v", i, n, *e)
+			}
+			*e = used
+		}
+		b.Reset()
+	}
+}
 
 func TestEventsArePaidForBeforeTheyHaveRoom(t *testing.T) {
 	p := &purse{left: 1000 * eventSize}

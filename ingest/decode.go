@@ -157,10 +157,10 @@ func (d *decoder) event(data []byte, at int) *event.Problem {
 	}
 	switch d.batch.Syntax {
 	case event.JSON:
-		if fault := d.scanner.Check(data); fault.Code != "" {
-			d.refuse(i, fault)
-		} else {
+		if d.scanner.Passes(data) {
 			d.batch.Events[i].Fields = d.scanner.EventFields()
+		} else {
+			d.refuse(i, d.scanner.Fault())
 		}
 	case event.Text:
 		if !d.pass && !utf8.Valid(data) {
@@ -195,7 +195,8 @@ func (d *decoder) add(data []byte, at int) (i int, p *event.Problem) {
 			return 0, p
 		}
 	}
-	d.batch.Events = append(d.batch.Events, event.Event{Data: data, Offset: at})
+	e := d.batch.Next()
+	e.Data, e.Offset = data, at
 	return i, nil
 }
 

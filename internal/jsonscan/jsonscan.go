@@ -78,15 +78,29 @@ func (s *Scanner) EventFields() [event.MaxFields]event.Span {
 // Check reports what is wrong with src, which must be exactly one JSON value with optional white space around it.
 // Data behind the value is trailing_data at the first byte that is not white space.
 func (s *Scanner) Check(src []byte) Fault {
-	end := s.scan(src, Skip(src, 0), 0)
+	if s.Passes(src) {
+		return Fault{}
+	}
+	return s.fault
+}
+
+// Passes tells whether Check finds nothing wrong with src; what it does find is in Fault.
+func (s *Scanner) Passes(src []byte) bool {
+	end := s.scan(src, space(src, 0), 0)
 	if s.fault.Code != "" {
-		return s.fault
+		return false
+	}
+	if end == len(src) {
+		return true
 	}
 	if end = Skip(src, end); end < len(src) {
-		return Fault{event.TrailingData, end, trailing(src[end])}
+		s.fault = Fault{event.TrailingData, end, trailing(src[end])}
 	}
-	return Fault{}
+	return end == len(src)
 }
+
+// Fault is what the last call found.
+func (s *Scanner) Fault() Fault { return s.fault }
 
 // Value checks the one value that starts at src[at], or behind white space there, and returns the index behind
 // it. The end is known, and checking can go on behind it, also when the fault is invalid_utf8 or too_deep;
@@ -109,7 +123,9 @@ func Skip(src []byte, at int) int {
 // or -1. Fields count from base.
 func (s *Scanner) scan(src []byte, at, base int) int {
 	clear(s.Fields[:len(s.watch)])
-	s.fault = Fault{}
+	if s.fault.Code != "" {
+		s.fault = Fault{}
+	}
 	s.base, s.members = base, 0
 	if at == 0 && len(src) >= 3 && string(src[:3]) == "\xef\xbb\xbf" {
 		return s.malformed(src, 0, "a byte order mark in front of the value: JSON has none")
