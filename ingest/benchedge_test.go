@@ -55,14 +55,16 @@ func BenchmarkSingle(b *testing.B) {
 		c.SetBodyString(strconv.Itoa(len(c.PostBody())))
 	}}
 	for _, c := range []struct {
-		name string
-		http *fasthttp.Server
-	}{{"gateway", server.http}, {"bare", bare}} {
+		name    string
+		http    *fasthttp.Server
+		express *express
+	}{{"gateway", server.http, server.fast}, {"fasthttp", server.http, nil}, {"bare", bare, nil}} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			client := &endless{request: request, left: b.Loop}
-			wrapped := newListener(nil, newRoster(&server.cfg), nil, nil).admit(client)
-			if err := c.http.ServeConn(wrapped); err != nil {
+			l := newListener(nil, newRoster(&server.cfg), nil, nil)
+			l.express = c.express
+			if err := c.http.ServeConn(l.admit(client)); err != nil {
 				b.Fatal(err)
 			}
 			if client.answers != b.N {

@@ -67,7 +67,10 @@ func (c *core) store(ctx context.Context, r *request, p *plan, w *work) answer {
 		a.close = true
 		return a
 	}
-	received := time.Now()
+	received := r.now
+	if !r.whole {
+		received = time.Now()
+	}
 	p.sent, p.received, w.account.until = int64(len(w.body.bytes())), received, received.Add(c.timeout)
 	if r.length < 0 { // chunks: their bytes are counted now that they are there
 		if problem := c.count(p, r, Load{Bytes: p.sent}); problem != nil {

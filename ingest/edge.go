@@ -111,6 +111,7 @@ func (e *edge) handle(ctx context.Context, fast *fasthttp.RequestCtx) {
 	}
 	e.core.metrics.answered(h.RequestURI(), h.Method(), a.status, time.Since(start))
 	found.free(a.doc)
+	c.between()
 }
 
 func (e *edge) answer(ctx context.Context, fast *fasthttp.RequestCtx, start time.Time) (found *head, a answer) {

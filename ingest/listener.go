@@ -21,10 +21,11 @@ import (
 type listener struct {
 	net.Listener
 	*roster
-	log    *slog.Logger
-	secure *tls.Config // nil: connections speak plainly
-	shut   chan struct{}
-	once   sync.Once
+	log     *slog.Logger
+	secure  *tls.Config // nil: connections speak plainly
+	express *express    // nil: there is none
+	shut    chan struct{}
+	once    sync.Once
 }
 
 func newListener(ln net.Listener, r *roster, secure *tls.Config, log *slog.Logger) *listener {
@@ -106,6 +107,9 @@ func (l *listener) admit(raw net.Conn) *conn {
 	c := newConn(raw, l.roster, l.secure)
 	no := l.enter(c, l.closed)
 	if no == nil {
+		if l.express != nil && l.secure == nil {
+			c.hasten(l.express)
+		}
 		return c
 	}
 	if no.Code == event.Draining || l.secure != nil {

@@ -66,14 +66,20 @@ func (m *metrics) answered(target, method []byte, status int, took time.Duration
 	if string(method) == "POST" {
 		verb = "POST"
 	}
-	m.seconds.Observe(took.Seconds())
 	if r == routeOther || verb == other || status >= len(m.posts) {
+		m.seconds.Observe(took.Seconds())
 		m.requests.WithLabelValues(r, verb, strconv.Itoa(status)).Inc()
 		return
 	}
+	m.posted(status, took)
+}
+
+// posted counts one POST to a stream's events; the status is one that there is.
+func (m *metrics) posted(status int, took time.Duration) {
+	m.seconds.Observe(took.Seconds())
 	known := m.posts[status].Load()
 	if known == nil {
-		known = &counter{m.requests.WithLabelValues(r, verb, strconv.Itoa(status))}
+		known = &counter{m.requests.WithLabelValues(routeEvents, "POST", strconv.Itoa(status))}
 		m.posts[status].Store(known)
 	}
 	known.Inc()

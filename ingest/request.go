@@ -20,7 +20,8 @@ type request struct {
 
 	// body ends in io.EOF only behind the last byte of a complete body; any other end is an error, and a
 	// *event.Problem where the transport knows what it means. It is not touched by examine.
-	body io.Reader
+	body  io.Reader
+	whole bool // all of it was there at now
 
 	// room is memory for the answer's document, which may outgrow it.
 	room []byte

@@ -131,6 +131,18 @@ func (r *roster) leave(raw net.Conn) {
 	})
 }
 
+// those returns the connections for which which is true.
+func (r *roster) those(which func(*conn) bool) (all []*conn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for c := range r.conns {
+		if which(c) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
 // kill closes the sockets of all connections for which which is true.
 func (r *roster) kill(which func(*conn) bool) {
 	r.mu.Lock()

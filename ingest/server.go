@@ -57,6 +57,7 @@ type Server struct {
 	http   *fasthttp.Server
 	open   *roster
 	lns    []*listener
+	fast   *express           // nil: the number of requests of a connection is limited, which fasthttp counts
 	quic   *quicSide          // nil: QUIC is not spoken
 	cancel context.CancelFunc // ends the context of the requests in progress
 }
@@ -99,6 +100,9 @@ func New(cfg Config, gate Gate, deps Deps) (*Server, error) {
 	s.cancel = cancel
 	e := &edge{core: c, log: deps.Log, wait: cfg.ReadTimeout, age: cfg.MaxConnectionAge, cors: newCORS(cfg.Origins)}
 	s.http = newFast(ctx, &cfg, e)
+	if cfg.MaxRequestsPerConnection == 0 {
+		s.fast = &express{edge: e, ctx: ctx, idle: cfg.IdleTimeout}
+	}
 	if cfg.QUIC != nil {
 		s.quic = newQUICSide(ctx, &cfg, e, s.open)
 		err = s.quic.watch(deps.Metrics)
@@ -159,7 +163,9 @@ func (s *Server) listen(address string, secure *tls.Config) (net.Addr, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for HTTP: %w", err)
 	}
-	s.lns = append(s.lns, newListener(ln, s.open, secure, s.log))
+	l := newListener(ln, s.open, secure, s.log)
+	l.express = s.fast
+	s.lns = append(s.lns, l)
 	return ln.Addr(), nil
 }
 
@@ -212,6 +218,9 @@ func (s *Server) Shutdown(ctx context.Context) (failed error) {
 	}
 	silent := time.AfterFunc(silentTime, func() { s.open.kill(func(c *conn) bool { return c.silent.Load() }) })
 	defer silent.Stop()
+	if s.fast != nil {
+		s.fast.stop(s.open)
+	}
 	err = errors.Join(err, s.http.ShutdownWithContext(ctx))
 	if ctx.Err() != nil {
 		s.drop()

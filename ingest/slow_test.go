@@ -25,6 +25,9 @@ func timed(t *testing.T, cfg Config, s *fakeStream) *client {
 	if no := server.open.enter(c, func() bool { return false }); no != nil {
 		t.Fatal(no)
 	}
+	if server.fast != nil {
+		c.hasten(server.fast)
+	}
 	done := make(chan struct{})
 	go func() { defer close(done); server.http.ServeConn(c) }()
 	t.Cleanup(func() { near.Close(); <-done })

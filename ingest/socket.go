@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"syscall"
 	"time"
 )
 
@@ -39,6 +40,19 @@ func (s *socket) Read(p []byte) (int, error) {
 		n, err = s.Conn.Read(p)
 	}
 	return n, err
+}
+
+// await is Read by what tries it: once, and again whenever there is something to read.
+func (s *socket) await(raw syscall.RawConn, try func(fd uintptr) bool) error {
+	if !s.readBy.IsZero() && (s.readSet.IsZero() || s.readBy.Before(s.readSet)) {
+		s.armRead()
+	}
+	err := raw.Read(try)
+	for s.early(err) {
+		s.armRead()
+		err = raw.Read(try)
+	}
+	return err
 }
 
 // armRead sets the deadline of the socket. An error will be that of the Read, too.
