@@ -229,3 +229,11 @@ func TestAnIdleLaneKeepsTheLastOfEachPredecessor(t *testing.T) {
 		}
 	})
 }
+
+// refuseOlder has a lane refuse what tables older than version route, and waits for nothing that it holds.
+func refuseOlder(t *testing.T, f *Forwarder, partition int32, version uint64) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _ = f.Seal(ctx, partition, version)
+}

@@ -215,7 +215,7 @@ func TestWhatARequestSaysIsPaidFor(t *testing.T) {
 	wantCode(t, err, event.Overloaded, "")
 	limit.Release(10)
 
-	f.RaiseMinVersion(1, 9) // one lane takes its event, the other does not
+	refuseOlder(t, f, 1, 9) // one lane takes its event, the other does not
 	b.Producer = make([]byte, 400)
 	r := f.NewReceipt()
 	if stale, err := f.Forward(t.Context(), b, r, nil); len(stale) != 1 || err != nil {
@@ -237,7 +237,7 @@ func TestStaleEventsComeBackAndKeepTheirMemory(t *testing.T) {
 		limit := budget.New(200)
 		f := start(t, config(2), m, Deps{Budget: limit})
 		forward(t, f, batch(event.Accepted, "old"))
-		f.RaiseMinVersion(0, 2)
+		refuseOlder(t, f, 0, 2)
 		synctest.Wait() // what old tables brought is sealed at once, whatever its linger
 		wantStrings(t, data(t, m.sent()), "old")
 
@@ -266,7 +266,7 @@ func TestStaleEventsComeBackAndKeepTheirMemory(t *testing.T) {
 func TestStaleEventsThatAreNotForwardedAgainGiveTheirMemoryBack(t *testing.T) {
 	limit := budget.New(1000)
 	f := start(t, config(1), &memory{}, Deps{Budget: limit})
-	f.RaiseMinVersion(0, 5)
+	refuseOlder(t, f, 0, 5)
 	r := f.NewReceipt()
 	stale, err := f.Forward(t.Context(), batch(event.Delivered, "a"), r, nil)
 	if len(stale) != 1 || err != nil || limit.Held() == 0 {

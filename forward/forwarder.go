@@ -214,9 +214,3 @@ func (f *Forwarder) shut() {
 	defer f.gate.Unlock()
 	f.closed = true
 }
-
-// RaiseMinVersion makes the partition's lane refuse events that were routed by a table older than version, and
-// closes the frame that holds such events: no frame mixes what came before with what comes after.
-func (f *Forwarder) RaiseMinVersion(partition int32, version uint64) {
-	f.lanes[partition].raise(version)
-}

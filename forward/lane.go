@@ -137,17 +137,6 @@ func (l *lane) cut() {
 	l.open, l.due = nil, time.Time{}
 }
 
-// raise makes the lane refuse events routed by a table older than version, and cuts what such tables brought.
-func (l *lane) raise(version uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.minVersion = max(l.minVersion, version)
-	if l.open != nil && l.open.tableVersion < l.minVersion {
-		l.cut()
-		wake(l.sealer)
-	}
-}
-
 // close makes the lane's goroutines end when all it holds is confirmed.
 func (l *lane) close() {
 	l.mu.Lock()

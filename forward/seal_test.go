@@ -61,7 +61,7 @@ func TestLingerAfterACut(t *testing.T) {
 		f := start(t, config(1), m, Deps{})
 		begin := time.Now()
 		forward(t, f, batch(event.Accepted, "a"))
-		f.RaiseMinVersion(0, 2)
+		refuseOlder(t, f, 0, 2)
 		synctest.Wait()
 		b := batch(event.Accepted, "b")
 		b.TableVersion = 2

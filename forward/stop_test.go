@@ -120,7 +120,7 @@ func TestHardStopWhileResuming(t *testing.T) {
 
 func TestStaleEventsMeetAClosedForwarder(t *testing.T) {
 	f := start(t, config(2), &memory{}, Deps{})
-	f.RaiseMinVersion(0, 2)
+	refuseOlder(t, f, 0, 2)
 	b := batch(event.Delivered, "a", "b")
 	b.Events[1].Partition = 1
 	r := f.NewReceipt()

@@ -101,8 +101,10 @@ func (p *fenceProcess) fenceCopy(begun *partitioner.Table) {
 	f := partitioner.NewFence(a.gateway, begun, p.w.clock())
 	switch p.w.without {
 	case waiting:
+		ended, cancel := context.WithCancel(p.ctx)
+		cancel()
 		for _, l := range f.Leaves() {
-			p.s.forwarder.RaiseMinVersion(l, f.Version())
+			_, _ = p.s.forwarder.Seal(ended, l, f.Version())
 			f.Sealed(l, 0)
 		}
 	case mark:

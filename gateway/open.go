@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/admin"
+	"github.com/headgate-io/headgate/control"
 	"github.com/headgate-io/headgate/forward"
 	"github.com/headgate-io/headgate/gateway/config"
 	"github.com/headgate-io/headgate/gateway/datafolder"
@@ -100,9 +101,9 @@ func (g *Gateway) openStreams(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read stream definitions: %w", err)
 	}
-	revisions := map[string]uint64{}
+	before := map[string]control.Document{}
 	for _, doc := range stored {
-		revisions[doc.Name] = doc.Revision
+		before[doc.Name] = doc
 		if _, ok := g.cfg.Streams[doc.Name]; ok {
 			continue
 		}
@@ -123,18 +124,28 @@ func (g *Gateway) openStreams(ctx context.Context) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.cfg.Streams)) {
 		cfg := g.cfg.Streams[name]
-		revision, err := g.store.Streams.Write(ctx, name, cfg.Document(), revisions[name])
+		revision, err := g.store.Streams.Write(ctx, name, cfg.Document(), before[name].Revision)
 		if err != nil {
 			return fmt.Errorf("store definition of stream %s: %w", name, err)
 		}
 		if err := g.startStream(ctx, name, cfg, revision, managedByFile); err != nil {
-			if revisions[name] == 0 { // the start ends here: without the stream in the file there must be none at the next one
-				err = errors.Join(err, g.store.Streams.Delete(context.WithoutCancel(ctx), name, revision))
-			}
-			return err
+			return errors.Join(err, g.takeBack(context.WithoutCancel(ctx), name, revision, before[name]))
 		}
 	}
 	return nil
+}
+
+// takeBack has the definition again that there was before a start that ends, or none: without the stream in the file, the next one
+// goes by it.
+func (g *Gateway) takeBack(ctx context.Context, name string, revision uint64, before control.Document) error {
+	if before.Revision == 0 {
+		return g.store.Streams.Delete(ctx, name, revision)
+	}
+	if before.Revision == revision {
+		return nil
+	}
+	_, err := g.store.Streams.Write(ctx, name, before.Value, revision)
+	return err
 }
 
 // announce tells the world, in run.json and the log, that and where we are ready.

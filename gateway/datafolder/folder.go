@@ -43,17 +43,17 @@ type LockedError struct {
 
 // Error names the process.
 func (e *LockedError) Error() string {
-	return fmt.Sprintf("data folder %s is in use by process %s; stop it, or give another --data", e.Path, e.PID)
+	return fmt.Sprintf("data folder %s is in use by process %s; stop it, or name another folder (serve --data)", e.Path, e.PID)
 }
 
 // Open makes the folder where needed, locks it and reads or makes its identity.
 func Open(path string) (*Folder, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
-		return nil, fmt.Errorf("make data folder: %w; make it for the user that the gateway runs as, or give another --data", err)
+		return nil, fmt.Errorf("make data folder: %w; make it for the user that the gateway runs as, or name another folder (serve --data)", err)
 	}
 	lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("open data folder: %w; it must belong to the user that the gateway runs as, or give another --data", err)
+		return nil, fmt.Errorf("open data folder: %w; it must belong to the user that the gateway runs as, or name another folder (serve --data)", err)
 	}
 	if err := lockFile(lock); err != nil {
 		held, _ := os.ReadFile(lock.Name())
