@@ -5,6 +5,8 @@
 // that point for the third time. Several are separated by commas.
 //
 //	POINT=kill[@N]         at the Nth pass; the first when it is not said
+//	POINT=stop[@N]         that pass sends the process SIGTERM, and goes on
+//	POINT=halt[@N]         that pass sends it SIGTERM over and over, and goes on no more: the second one is to end it
 //	POINT=error[@N]        Err returns an error at the Nth pass; Pass takes no notice
 //	POINT=delay:1s[@N]     that pass takes so long
 //	POINT=ACTION@N+        at the Nth pass and all that follow

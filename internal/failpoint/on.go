@@ -42,11 +42,15 @@ var armed = sync.OnceValue(func() map[Point]*action {
 // action is what happens at a point.
 type action struct {
 	kill, fails bool
+	stop, halt  bool
 	delay       time.Duration
 	from        int64
 	on          bool // also at all passes behind from
 	passes      atomic.Int64
 }
+
+// haltEvery leaves the process time to take notice of a signal before the next one.
+const haltEvery = 20 * time.Millisecond
 
 func (a *action) pass(p Point) error {
 	if n := a.passes.Add(1); n < a.from || n > a.from && !a.on {
@@ -55,6 +59,13 @@ func (a *action) pass(p Point) error {
 	if a.kill {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {} // until it arrives
+	}
+	if a.stop {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
+	}
+	for a.halt {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
+		time.Sleep(haltEvery)
 	}
 	time.Sleep(a.delay)
 	if a.fails {
@@ -103,12 +114,16 @@ func parseAction(text string) (a *action, err error) {
 	switch kind, value, _ := strings.Cut(what, ":"); {
 	case what == "kill":
 		a.kill = true
+	case what == "stop":
+		a.stop = true
+	case what == "halt":
+		a.halt = true
 	case what == "error":
 		a.fails = true
 	case kind == "delay":
 		a.delay, err = time.ParseDuration(value)
 	default:
-		err = errors.New("an action is kill, error or delay:TIME")
+		err = errors.New("an action is kill, stop, halt, error or delay:TIME")
 	}
 	return a, err
 }

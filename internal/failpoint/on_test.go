@@ -18,12 +18,16 @@ func TestParse(t *testing.T) {
 	if a := all[Publish]; a.delay != 20*time.Millisecond || a.from != 1 || a.on || a.kill || a.fails {
 		t.Errorf("%+v", a)
 	}
+	more, err := parse("fence.sealed=stop@4,fence.commit=halt")
+	if a, b := more[FenceSealed], more[FenceCommit]; err != nil || !a.stop || a.halt || a.from != 4 || !b.halt || b.stop {
+		t.Errorf("%+v, %+v, %v", a, b, err)
+	}
 	for pass, want := range []bool{false, true, true} {
 		if err := all[SpoolSync].pass(SpoolSync); (err != nil) != want {
 			t.Errorf("pass %d: %v", pass+1, err)
 		}
 	}
-	for _, bad := range []string{"accepted", "nowhere=kill", "accepted=stop", "accepted=kill@0", "accepted=delay:x", "accepted=kill@"} {
+	for _, bad := range []string{"accepted", "nowhere=kill", "accepted=end", "accepted=kill@0", "accepted=delay:x", "accepted=kill@"} {
 		if _, err := parse(bad); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
