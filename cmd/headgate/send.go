@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,7 +19,7 @@ import (
 // sendOptions are the flags of send.
 type sendOptions struct {
 	stream, ack, mediaType string
-	rejected               string
+	ordering, rejected     string
 	batch                  int
 	rate                   float64
 	timeout                time.Duration
@@ -34,7 +35,10 @@ func newSendCommand(c clock) *cobra.Command {
 			"--type says what the file is: lines (application/x-ndjson, text/plain), length-prefixed events\n" +
 			"(application/vnd.headgate.events), or CloudEvents, one after the other or as an array, sent one by one\n" +
 			"(application/cloudevents+json) or in batches (application/cloudevents-batch+json). A file of any other type\n" +
-			"is one request.",
+			"is one request.\n" +
+			"--ordering strict keeps the order of each key, source that of each key and producer, none asks for no order: for\n" +
+			"the events of the file, where that is the order of the stream or a stricter one. Ask for it always or never for a\n" +
+			"key: with an order of its own it is another key.",
 		Example: "  headgate send --stream web access.ndjson\n  zcat old.ndjson.gz | headgate send --stream web -\n" +
 			"  headgate send --stream web --type application/cloudevents-batch+json orders.json",
 		Args: cobra.ExactArgs(1),
@@ -42,6 +46,7 @@ func newSendCommand(c clock) *cobra.Command {
 	at := routeFlags(cmd)
 	streamFlag(cmd, &o.stream)
 	cmd.Flags().StringVar(&o.ack, "ack", "", "wait until events are accepted, durable or delivered (default: the stream's)")
+	cmd.Flags().StringVar(&o.ordering, "ordering", "", "order that the events keep, strict, source or none (Headgate-Ordering): the stream's or a stricter one")
 	cmd.Flags().StringVar(&o.mediaType, "type", ndjson, "media type of the file")
 	cmd.Flags().IntVar(&o.batch, "batch", 500, "most events in a request")
 	cmd.Flags().Float64Var(&o.rate, "rate", 0, "most events a second, on average (0: as fast as it goes)")
@@ -86,6 +91,9 @@ func (o *sendOptions) check() error {
 	if _, ok := event.ParseLevel(o.ack); !ok && o.ack != "" {
 		return usagef("--ack is accepted, durable or delivered, not %q", o.ack)
 	}
+	if !slices.Contains([]string{"", "strict", "source", "none"}, o.ordering) {
+		return usagef("--ordering is strict, source or none, not %q", o.ordering)
+	}
 	if o.batch < 1 || o.rate < 0 || o.timeout < 0 {
 		return usagef("--batch is at least 1; --rate and --timeout are not negative")
 	}
@@ -100,6 +108,9 @@ func (o *sendOptions) path() string {
 	}
 	return p
 }
+
+// orderingField asks for an order, in the header of a request or of a session.
+const orderingField = "Headgate-Ordering"
 
 // openInput opens a file, or stdin for "-"; size is 0 when it is not known.
 func openInput(name string, stdin io.Reader) (file io.ReadCloser, size int64, err error) {

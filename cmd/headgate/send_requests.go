@@ -218,6 +218,9 @@ func (s *sender) post(ctx context.Context, b *batch, t *tries) (a answer, err er
 	defer cancel()
 	c := call{method: http.MethodPost, path: s.options.path(), mediaType: s.options.mediaType, body: b.body,
 		header: http.Header{"Idempotency-Key": {t.key}}}
+	if s.options.ordering != "" {
+		c.header.Set(orderingField, s.options.ordering)
+	}
 	header, err := s.to.do(ctx, c, &a)
 	if refused, ok := errors.AsType[*refusedError](err); ok {
 		header = refused.header

@@ -76,6 +76,9 @@ func (r *route) talk(s *sender) (*talk, error) {
 	t := &talk{sender: s}
 	cfg := client.Config{Address: at.Host, Stream: s.options.stream, Token: to.token, Level: session.Level(level), Framing: framing,
 		TLS: to.tls, Session: s.name, Notice: func(code, detail string) { said := code + ": " + detail; t.notice.Store(&said) }}
+	if s.options.ordering != "" {
+		cfg.Fields = append(cfg.Fields, session.Field{Name: orderingField, Value: s.options.ordering})
+	}
 	if tcp, err := r.tcp.dial(); err == nil {
 		if u, err := url.Parse(tcp.base); err == nil && u.Hostname() == at.Hostname() {
 			cfg.HTTP = tcp.base
