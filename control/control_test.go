@@ -9,13 +9,12 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/headgate-io/headgate/control"
+	"github.com/headgate-io/headgate/internal/leaks"
 	"github.com/headgate-io/headgate/internal/natsd"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 func open(t *testing.T, dir string) (*control.Store, *natsd.Server) {
 	t.Helper()

@@ -8,13 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/internal/leaks"
 	"github.com/headgate-io/headgate/sdk/consume"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // memory is a backend that keeps what it confirms, after asking answer.
 type memory struct {

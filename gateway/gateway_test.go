@@ -17,6 +17,7 @@ import (
 	"github.com/headgate-io/headgate/admin"
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/gateway/config"
+	"github.com/headgate-io/headgate/internal/leaks"
 	"github.com/headgate-io/headgate/internal/settings"
 )
 
@@ -140,7 +141,7 @@ func wantCode(t *testing.T, err error, code event.Code) {
 
 func TestStreamsOnFirstUse(t *testing.T) {
 	// What fasthttp leaves behind: a clock for the process, and a worker pool's sweeper that ends at its next tick.
-	defer goleak.VerifyNone(t, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
+	defer leaks.None(t, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"))
 	in := start(t, zero(t))
 	in.want(200, `"accepted":2`, "web", "{}\n{\"a\":1}\n")

@@ -12,9 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/internal/leaks"
 )
 
 func TestNoInstanceBecomesFree(t *testing.T) {
@@ -62,7 +61,7 @@ func TestSpareTakesOver(t *testing.T) {
 // Case L12 in small: chains are swapped while batches run. Each batch is processed by exactly one of them, and
 // says by which.
 func TestL12Swap(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer leaks.None(t)
 	h := hostOf(t, Config{Instances: 2})
 	versions := [2]*Module{loadOf(t, h, scripted(false).bytes()), loadOf(t, h, scripted(true).bytes())}
 	var active atomic.Pointer[Chain]

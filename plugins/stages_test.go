@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/goleak"
 
 	"github.com/headgate-io/headgate/event"
+	"github.com/headgate-io/headgate/internal/leaks"
 	"github.com/headgate-io/headgate/internal/race"
 )
 
@@ -48,7 +48,7 @@ func settled(t *testing.T, c *Chain) Comparison {
 
 // A shadow changes nothing of what the active version makes of the events, and what it would have made is compared.
 func TestAShadowIsComparedAndChangesNothing(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer leaks.None(t)
 	h := hostOf(t, Config{Instances: 1})
 	active := loadOf(t, h, scripted(false).bytes())
 	alone := chainOf(t, h, Step{Name: "p", Module: active})
@@ -217,7 +217,7 @@ func TestComparisonsOutliveOtherChanges(t *testing.T) {
 
 // While a chain with a shadow and a canary is freed, nothing is compared any more and nobody hangs.
 func TestChainsWithSamplesUnderWayAreFreed(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer leaks.None(t)
 	h := hostOf(t, Config{Instances: 2})
 	m, other := loadOf(t, h, scripted(false).bytes()), loadOf(t, h, variant('k', 'e').bytes())
 	for range 20 {

@@ -11,15 +11,15 @@ import (
 
 	"github.com/nats-io/nats.go"
 	js "github.com/nats-io/nats.go/jetstream"
-	"go.uber.org/goleak"
 
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/forward"
 	"github.com/headgate-io/headgate/forward/jetstream"
+	"github.com/headgate-io/headgate/internal/leaks"
 	"github.com/headgate-io/headgate/internal/natsd"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 const gateway = "00112233aabbccdd"
 

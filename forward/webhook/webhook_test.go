@@ -9,15 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/forward"
 	"github.com/headgate-io/headgate/forward/forwardtest"
 	"github.com/headgate-io/headgate/forward/webhook"
+	"github.com/headgate-io/headgate/internal/leaks"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 var quiet = slog.New(slog.DiscardHandler)
 

@@ -34,6 +34,7 @@ var allowed = map[string][]string{
 	"internal/cases":     {},
 	"internal/compress":  {},
 	"internal/failpoint": {},
+	"internal/leaks":     {},
 	"internal/freeport":  {},
 	"internal/plainfile": {},
 	"internal/problem":   {"event"},

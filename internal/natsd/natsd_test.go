@@ -15,12 +15,12 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"go.uber.org/goleak"
 
+	"github.com/headgate-io/headgate/internal/leaks"
 	"github.com/headgate-io/headgate/internal/natsd"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 func start(t *testing.T, cfg natsd.Config) *natsd.Server {
 	t.Helper()
