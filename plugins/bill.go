@@ -13,6 +13,7 @@ import (
 type bill struct {
 	calls        atomic.Int64
 	nanoseconds  atomic.Int64 // in calls, without what a guest waited for a seat; else it computes, so this is its CPU time, too
+	waited       atomic.Int64 // nanoseconds for seats, in calls
 	memory       atomic.Int64 // largest an instance ever was, bytes
 	replacements atomic.Int64 // instances made in place of others
 	droppedLines atomic.Int64 // log lines over the rate

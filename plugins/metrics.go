@@ -11,7 +11,7 @@ import (
 // metrics shows the bills to Prometheus.
 type metrics struct {
 	bills                                              bills
-	calls, seconds, events, failures                   *prometheus.Desc
+	calls, seconds, waits, events, failures            *prometheus.Desc
 	memory, replacements, droppedLines, guestsCounters *prometheus.Desc
 	compared, differences                              *prometheus.Desc
 }
@@ -24,6 +24,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		bills:          bills{all: map[version]*bill{}},
 		calls:          desc("calls_total", "Calls of the guest, one a batch of at most 256 events."),
 		seconds:        desc("seconds_total", "Time spent in calls of the guest."),
+		waits:          desc("wait_seconds_total", "Time that calls which compute for long waited for others that do."),
 		events:         desc("events_total", "Events by what the plugin did with them.", "verdict"),
 		failures:       desc("failures_total", "Events on which the plugin failed, by kind.", "kind"),
 		memory:         desc("memory_bytes", "Largest memory that an instance of the plugin ever had."),
@@ -38,7 +39,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 
 // Describe is part of prometheus.Collector.
 func (m *metrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.calls, m.seconds, m.events, m.failures, m.memory, m.replacements, m.droppedLines, m.guestsCounters, m.compared, m.differences} {
+	for _, d := range []*prometheus.Desc{m.calls, m.seconds, m.waits, m.events, m.failures, m.memory, m.replacements, m.droppedLines, m.guestsCounters, m.compared, m.differences} {
 		to <- d
 	}
 }
@@ -59,6 +60,7 @@ func (m *metrics) collect(to chan<- prometheus.Metric, v version, b *bill) {
 	}
 	send(m.calls, prometheus.CounterValue, float64(b.calls.Load()))
 	send(m.seconds, prometheus.CounterValue, time.Duration(b.nanoseconds.Load()).Seconds())
+	send(m.waits, prometheus.CounterValue, time.Duration(b.waited.Load()).Seconds())
 	send(m.replacements, prometheus.CounterValue, float64(b.replacements.Load()))
 	send(m.droppedLines, prometheus.CounterValue, float64(b.droppedLines.Load()))
 	send(m.memory, prometheus.GaugeValue, float64(b.memory.Load()))

@@ -268,6 +268,9 @@ func (s *step) call(in *instance, b *event.Batch, flags uint32) error {
 	status, err := in.call(in.process, uint64(in.control.ptr))
 	took := time.Since(began) - in.guest.waited
 	s.bill.called(took, in.mem.Size())
+	if in.guest.waited > 0 {
+		s.bill.waited.Add(int64(in.guest.waited))
+	}
 	s.cost.add(took, in.n)
 	if err != nil {
 		return err
