@@ -77,6 +77,7 @@ func TestPartitionsFollowTheLoad(t *testing.T) {
 	}
 	before := in.numbers("web")
 	version := in.table("web").Version
+	first := &(*in.streams.Load())["web"].adaptive.history
 	in.end()
 
 	in = start(t, cfg)
@@ -89,25 +90,25 @@ func TestPartitionsFollowTheLoad(t *testing.T) {
 	if states(shrunk)["drained"] != 1 {
 		t.Errorf("%v", states(shrunk))
 	}
-	in.told(shrunk, "drain_partition", "of the target")
+	in.told(append(first.since(0), shrunk.History...), "drain_partition", "of the target") // a slow machine begins it before the restart
 
 	g := in.trickle("web")
 	in.untilTable("web", "grown again", hasGrown)
 	g.end()
-	in.told(in.table("web"), "activate_partition", "of the target")
+	in.told(in.table("web").History, "activate_partition", "of the target")
 	if after := in.numbers("web"); after[2] <= before[2] || len(after) != 3 {
 		t.Errorf("numbers %v become %v", before, after)
 	}
 	in.end()
 }
 
-// told tells whether the history has such a change with such a reason.
-func (in *instance) told(table shownTable, kind, reason string) {
+// told tells whether a history has such a change with such a reason.
+func (in *instance) told(all []happening, kind, reason string) {
 	in.t.Helper()
-	if !slices.ContainsFunc(table.History, func(h happening) bool {
+	if !slices.ContainsFunc(all, func(h happening) bool {
 		return h.Kind == kind && h.Outcome == done && strings.Contains(h.Reason, reason) && len(h.Partitions) == 1
 	}) {
-		in.t.Errorf("no %s for %q in %+v", kind, reason, table.History)
+		in.t.Errorf("no %s for %q in %+v", kind, reason, all)
 	}
 }
 
