@@ -5,15 +5,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 )
 
 // Latency is measured in short turns of HTTP/1.1 and sessions on one gateway, so that what the disk and the machine do meets both.
 const (
 	turnSeconds = 4
-	turnsOfEach = 3  // in a round
-	mostWarming = 20 // turns until the routing table is still: while keys are split, events wait for that, whatever they come over
+	turnsOfEach = 3 // in a round
+	warming     = 2 // turns of each before: a new gateway finds the heavy keys and splits them, and events wait for that, whatever they come over
 )
 
 // latency compares the time to a durable acknowledgement, at half of what HTTP/1.1 carries.
@@ -38,8 +37,12 @@ func (q *quicBench) latency(ctx context.Context) error {
 		}
 		return q.drive(ctx, c, address, int(rate)*turnSeconds)
 	}
-	if err := warmTable(ctx, server, turn); err != nil {
-		return err
+	for range warming {
+		for _, mode := range []string{"h1", "session"} {
+			if _, err := turn(mode); err != nil {
+				return fmt.Errorf("warm up: %w", err)
+			}
+		}
 	}
 	var ratios, h1 []float64
 	for range q.rounds * turnsOfEach {
@@ -56,38 +59,4 @@ func (q *quicBench) latency(ctx context.Context) error {
 	}
 	q.target = append(q.target, verdict{"durable: p99 at half load", median(ratios), mostLatency, 0, fmt.Sprintf("of HTTP/1.1 (%.1f ms at %.0f events/s)", median(h1), rate)})
 	return nil
-}
-
-// warmTable sends until the gateway has left its routing table alone for a turn of each.
-func warmTable(ctx context.Context, server *server, turn func(mode string) (quicReport, error)) error {
-	for range mostWarming {
-		before, err := tableVersion(ctx, server.address)
-		if err != nil {
-			return err
-		}
-		for _, mode := range []string{"h1", "session"} {
-			if _, err := turn(mode); err != nil {
-				return fmt.Errorf("warm up: %w", err)
-			}
-		}
-		if after, err := tableVersion(ctx, server.address); err != nil || after == before {
-			return err
-		}
-	}
-	fmt.Fprintln(os.Stderr, "the routing table still changes")
-	return nil
-}
-
-var tableLine = regexp.MustCompile(`(?m)^headgate_table_version\{stream="` + streamName + `"\} (\S+)$`)
-
-// tableVersion reads the version of the routing table from the gateway's metrics; there is none before the first event.
-func tableVersion(ctx context.Context, admin string) (string, error) {
-	text, err := get(ctx, "http://"+admin+"/metrics")
-	if err != nil {
-		return "", err
-	}
-	if m := tableLine.FindSubmatch(text); m != nil {
-		return string(m[1]), nil
-	}
-	return "", nil
 }
