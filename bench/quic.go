@@ -119,6 +119,7 @@ type quicCase struct {
 	bare     bool
 	embedded bool
 	h1       bool // the load goes to the HTTP/1.1 listener
+	patient  bool // clients that stall are not cut off within a minute
 	load     []string
 }
 
@@ -173,7 +174,7 @@ func (q *quicBench) start(ctx context.Context, c quicCase, sink sinkClient) (*pr
 		return p, p.address, nil
 	}
 	q.starts++
-	g := gateway{program: q.program, folder: filepath.Join(q.folder, strconv.Itoa(q.starts)), embedded: c.embedded}
+	g := gateway{program: q.program, folder: filepath.Join(q.folder, strconv.Itoa(q.starts)), embedded: c.embedded, patient: c.patient}
 	server, err := g.start(ctx, sink)
 	if err != nil {
 		return nil, "", err

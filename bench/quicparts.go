@@ -94,7 +94,7 @@ func (q *quicBench) requests(ctx context.Context) error {
 
 // stall measures what connections hold that stall, beside those that a bare receiver has.
 func (q *quicBench) stall(ctx context.Context) error {
-	ours, err := q.stalledBytes(ctx, quicCase{embedded: true})
+	ours, err := q.stalledBytes(ctx, quicCase{embedded: true, patient: true})
 	if err != nil {
 		return err
 	}
@@ -102,6 +102,12 @@ func (q *quicBench) stall(ctx context.Context) error {
 	q.target = append(q.target, verdict{"stalled: memory", ours / 1024, mostStalled / 1024, 0, fmt.Sprintf("KiB a connection (of a bare receiver: %.1f)", bare/1024)})
 	return err
 }
+
+// settles is how long a crowd may take until memory has settled. So large is the frame in which it stops that it may take longer to come.
+const (
+	settles = 3 * time.Second
+	stalls  = 8 << 20
+)
 
 // stalledBytes opens connections, each with a stream on which a part of a frame comes and then nothing.
 func (q *quicBench) stalledBytes(ctx context.Context, c quicCase) (each float64, err error) {
@@ -133,6 +139,11 @@ func (q *quicBench) stalledBytes(ctx context.Context, c quicCase) (each float64,
 			return 0, err
 		}
 	}
+	select {
+	case <-time.After(settles):
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
 	if _, err := p.idleCPU(ctx); err != nil {
 		return 0, err
 	}
@@ -161,7 +172,7 @@ func stallOne(ctx context.Context, transport *quic.Transport, to net.Addr, bare 
 			return err
 		}
 	}
-	head := session.AppendEventsHead(nil, session.EventsHead{First: 1, Count: 1, Framing: session.Lines}, 1<<20)
+	head := session.AppendEventsHead(nil, session.EventsHead{First: 1, Count: 1, Framing: session.Lines}, stalls)
 	_, err = str.Write(append(head, `{"half":"of an event`...))
 	return err
 }

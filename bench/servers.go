@@ -52,6 +52,7 @@ type gateway struct {
 	folder   string // for its data; must not exist
 	embedded bool   // keep the events in the embedded JetStream, instead of sending them to the sink
 	plugin   string // module; empty: the built-in key
+	patient  bool   // clients that stall are not cut off within a minute
 }
 
 const (
@@ -95,6 +96,9 @@ func (g gateway) config(sink sinkClient) []byte {
 	config := object{
 		"data": g.data(), "http": object{"listen": "127.0.0.1:0"}, "admin": object{"listen": "127.0.0.1:0"}, "quic": object{"listen": "127.0.0.1:0"},
 		"log": object{"level": "warn"}, "streams": object{streamName: stream},
+	}
+	if g.patient {
+		config["http"].(object)["read_timeout"] = "1m"
 	}
 	if !g.embedded {
 		config["backends"] = object{"sink": object{"webhook": object{"nodes": []string{sink.url}}}}

@@ -40,7 +40,7 @@ type attachment struct {
 
 	next    uint64       // sequence that is expected; 0: any behind what is settled
 	last    uint64       // of what was taken on this stream
-	flights chan *flight // what was taken, in its order
+	flights chan *flight // what was taken, in its order; nil before the first
 	done    chan struct{}
 
 	durable chan struct{} // full when the watermark of a session at accepted has moved
@@ -74,8 +74,8 @@ const (
 func (s *sessions) handle(conn *quic.Conn) {
 	v := newVisit(s, conn, func() { conn.CloseWithError(0, "there was no session for a minute") })
 	defer v.over()
-	var all sync.WaitGroup
-	all.Go(v.listen)
+	s.quiet.join(v)
+	defer s.quiet.leave(v)
 	for {
 		str, err := conn.AcceptStream(v.accepting)
 		if err != nil {
@@ -92,12 +92,12 @@ func (s *sessions) handle(conn *quic.Conn) {
 	case <-rest.C:
 		conn.CloseWithError(0, "")
 	}
-	all.Wait()
+	v.listening.Wait()
 }
 
 // serve runs one session from HELLO to its end, whatever happens in it.
 func (s *sessions) serve(v *visit, str *quic.Stream) {
-	a := &attachment{of: s, visit: v, str: str, in: bufio.NewReaderSize(str, headRoom), flights: make(chan *flight, mostFlights), out: make(chan struct{}, 1), done: make(chan struct{}), durable: make(chan struct{}, 1), ended: make(chan struct{})}
+	a := &attachment{of: s, visit: v, str: str, in: bufio.NewReaderSize(str, headRoom), out: make(chan struct{}, 1), done: make(chan struct{}), durable: make(chan struct{}, 1), ended: make(chan struct{})}
 	a.addr = quicdoor.Address(v.conn.RemoteAddr())
 	a.client = a.addr.AppendTo(nil)
 	defer v.forget(a)
@@ -129,7 +129,9 @@ func (a *attachment) run() {
 	}
 	defer context.AfterFunc(a.visit.accepting, a.leave)()
 	defer func() { // also in a panic: what was taken gets its outcome
-		close(a.flights)
+		if a.flights != nil {
+			close(a.flights)
+		}
 		a.settling.Wait()
 		a.sayDurable()
 		s.mu.Lock()

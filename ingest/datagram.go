@@ -33,8 +33,11 @@ type visit struct {
 	here  int         // sessions that are on a stream, or want to be
 	idle  *time.Timer // runs while there are none
 
+	listening sync.WaitGroup // who reads datagrams, from when heard is set
+	heard     bool           // guarded by mu
+
 	queue chan []byte // datagrams that wait; nil before the first
-	plan  plan        // of the one that is taken now
+	plan  *plan       // of the one that is taken now
 }
 
 // A connection's datagrams that wait; more are dropped. They are paid from the memory budget.
@@ -116,6 +119,22 @@ func (v *visit) know(a *attachment) {
 		v.known = map[uint64]*attachment{}
 	}
 	v.known[v.place(a)] = a
+	if !v.heard {
+		v.heard = true
+		v.of.quiet.leave(v)
+		v.listening.Go(v.listen)
+	}
+}
+
+// ignore implements unheard: no session takes any.
+func (v *visit) ignore() {
+	for d := receiveNow(v.conn); d != nil; d = receiveNow(v.conn) {
+		if _, _, _, ok := parseDatagram(d); ok {
+			v.count(datagramUnknown)
+		} else {
+			v.count(datagramMalformed)
+		}
+	}
 }
 
 func (v *visit) forget(a *attachment) {
@@ -142,7 +161,7 @@ func (v *visit) listen() {
 			break
 		}
 		if v.queue == nil {
-			v.queue = make(chan []byte, mostDatagrams)
+			v.queue, v.plan = make(chan []byte, mostDatagrams), new(plan)
 			taking.Go(v.take)
 		}
 		v.enqueue(d)
@@ -185,28 +204,34 @@ func (v *visit) one(d []byte) (result string) {
 			result = datagramRefused
 		}
 	}()
-	place, n := binary.Uvarint(d)
-	framing, k := uint64(0), 0
-	if n > 0 {
-		framing, k = binary.Uvarint(d[n:])
-	}
-	if n <= 0 || k <= 0 || n+k == len(d) {
+	place, framing, events, ok := parseDatagram(d)
+	if !ok {
 		return datagramMalformed
 	}
 	a := v.find(place)
 	if a == nil {
 		return datagramUnknown
 	}
-	if no := v.store(a, session.EventsHead{Framing: session.Framing(framing)}, d[n+k:]); no != nil {
+	if no := v.store(a, session.EventsHead{Framing: framing}, events); no != nil {
 		v.plan.counters.refused(no.Code, 1)
 		return datagramRefused
 	}
 	return datagramTaken
 }
 
+// parseDatagram divides one. It must have some bytes of events.
+func parseDatagram(d []byte) (place uint64, framing session.Framing, events []byte, ok bool) {
+	place, n := binary.Uvarint(d)
+	if n <= 0 {
+		return 0, 0, nil, false
+	}
+	f, k := binary.Uvarint(d[n:])
+	return place, session.Framing(f), d[n+max(k, 0):], k > 0 && n+k < len(d)
+}
+
 // store takes events as a request of the session would, but for an answer. It is refused what a request would be.
 func (v *visit) store(a *attachment, h session.EventsHead, events []byte) *event.Problem {
-	c, p := v.of.core, &v.plan
+	c, p := v.of.core, v.plan
 	counters := a.counters
 	*p = plan{counters: counters}
 	r := a.request(int64(len(events)))

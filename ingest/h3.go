@@ -167,11 +167,10 @@ func (b *body3) Read(p []byte) (int, error) {
 // datagramError is H3_DATAGRAM_ERROR (RFC 9297 section 5.2).
 const datagramError = 0x33
 
-// refuseDatagrams closes a connection on which one comes: without WebTransport no request has any. It returns when that is
-// closed, or at the end of ctx.
-func refuseDatagrams(ctx context.Context, conn *quic.Conn) {
-	if _, err := conn.ReceiveDatagram(ctx); err == nil {
-		conn.CloseWithError(datagramError, "datagrams were not agreed on")
+// ignore implements unheard: it closes a connection on which one comes. Without WebTransport no request has any.
+func (c *h3Conn) ignore() {
+	if receiveNow(c) != nil {
+		c.CloseWithError(datagramError, "datagrams were not agreed on")
 	}
 }
 

@@ -18,9 +18,9 @@ type h3Conn struct {
 	// quiet runs from the beginning, anew from the end of the last request, and does nothing while one is active. http3 has a
 	// deadline for connections without streams alone: one on which a header does not end would be open until its age.
 	quiet *time.Timer
+	old   *time.Timer // runs until the connection is old; nil: it does not get old
 
-	datagrams context.CancelFunc // they are not refused any more
-	tunnels   atomic.Int64       // sessions over WebTransport
+	tunnels atomic.Int64 // sessions over WebTransport
 }
 
 type h3ConnKey struct{}
@@ -31,23 +31,24 @@ var discard = slog.New(slog.DiscardHandler) // clients that go away are no error
 // are open on which no header comes.
 func (h *h3) attach(ctx context.Context, conn *quic.Conn) context.Context {
 	c := &h3Conn{Conn: conn}
-	refusing, stop := context.WithCancel(context.Background())
-	c.datagrams = stop
-	go refuseDatagrams(refusing, conn)
+	h.raw.quiet.join(c)
 	h.mu.Lock()
 	h.conns[c] = struct{}{}
 	h.mu.Unlock()
 	c.quiet = time.AfterFunc(h.server.IdleTimeout, func() { c.leave() })
+	if h.age > 0 {
+		c.expire(h.age)
+	}
 	context.AfterFunc(conn.Context(), func() {
 		h.mu.Lock()
 		delete(h.conns, c)
 		h.mu.Unlock()
-		stop()
+		h.raw.quiet.leave(c)
 		c.quiet.Stop()
+		if c.old != nil {
+			c.old.Stop()
+		}
 	})
-	if h.age > 0 {
-		go c.expire(h.age)
-	}
 	return context.WithValue(ctx, h3ConnKey{}, c)
 }
 
@@ -63,21 +64,15 @@ func (c *h3Conn) end(idle time.Duration) {
 // settled is how long a connection without requests is left open for what may still be on its way.
 const settled = 500 * time.Millisecond
 
-// expire closes the connection when it is old enough and idle. It returns when that is closed.
+// expire has the connection closed when it is old enough and idle.
 func (c *h3Conn) expire(age time.Duration) {
-	timer := time.NewTimer(age)
-	defer timer.Stop()
-	for {
-		select {
-		case <-c.Context().Done():
-			return
-		case <-timer.C:
+	var again func()
+	again = func() {
+		if c.Context().Err() == nil && !c.leave() {
+			time.AfterFunc(settled, again)
 		}
-		if c.leave() {
-			return
-		}
-		timer.Reset(settled)
 	}
+	c.old = time.AfterFunc(age, again)
 }
 
 // leave closes the connection unless a request is running.

@@ -34,8 +34,15 @@ func (a *attachment) hello(ctx context.Context) *session.Error {
 	if h.Version != session.Version {
 		return &session.Error{Code: session.UnsupportedVersion, Detail: "this gateway speaks version 1 of " + session.Protocol}
 	}
+	var no *session.Error
+	aside(func() { no = a.begin(ctx, &h) })
+	return no
+}
+
+// begin makes the session that HELLO asks for.
+func (a *attachment) begin(ctx context.Context, h *session.Hello) *session.Error {
 	var p plan
-	if no := a.introduce(&p, &h); no != nil {
+	if no := a.introduce(&p, h); no != nil {
 		return refusedAs(no)
 	}
 	a.name, a.caller, a.level, a.limits = p.name, bytes.Clone(p.caller), p.ack, p.limits
@@ -44,6 +51,7 @@ func (a *attachment) hello(ctx context.Context) *session.Error {
 		h.Session = requestid.New(time.Now())
 	}
 	a.producer = []byte(h.Session)
+	var err error
 	if a.p, err = a.of.attach(ctx, sessionKey{string(a.caller), a.name, h.Session}, a); err != nil {
 		return &session.Error{Retryable: true, Code: string(event.Draining), Detail: "the connection has ended"}
 	}
@@ -52,7 +60,7 @@ func (a *attachment) hello(ctx context.Context) *session.Error {
 	} else if no := a.raise(ctx); no != nil {
 		return no
 	}
-	a.welcome(&h)
+	a.welcome(h)
 	return nil
 }
 

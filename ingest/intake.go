@@ -61,12 +61,19 @@ func (a *attachment) events(length uint64) *session.Error {
 		a.send(a.grant(nil, int64(length)))
 		return nil
 	}
-	f, no := (&arrival{attachment: a, head: h, size: int64(length), left: int64(left)}).carry()
+	by := time.Now().Add(bodyTime(int64(left)))
+	if no := a.arriving(left, by); no != nil {
+		return no
+	}
+	f, no := (&arrival{attachment: a, head: h, size: int64(length), left: int64(left), by: by}).carry()
 	if no != nil {
 		return no
 	}
 	a.next, a.last = last+1, last
-	a.settles.Do(func() { a.settling.Go(a.settle) })
+	a.settles.Do(func() {
+		a.flights = make(chan *flight, mostFlights)
+		a.settling.Go(a.settle)
+	})
 	a.flights <- f
 	if a.level == event.Accepted {
 		a.of.follow(a.p, f)
@@ -121,9 +128,10 @@ func (r *paced) Read(p []byte) (int, error) {
 type arrival struct {
 	*attachment
 	head session.EventsHead
-	size int64 // of the frame's payload
-	left int64 // of its events
-	p    *plan // it outlives us: the flight says its outcome by it
+	size int64     // of the frame's payload
+	left int64     // of its events
+	by   time.Time // they must all be there
+	p    *plan     // it outlives us: the flight says its outcome by it
 	r    request
 	w    *work
 
@@ -191,7 +199,7 @@ func (a *attachment) refusal(no *event.Problem) (stop *session.Error, ended bool
 // since others may be waiting for what it holds.
 func (a *arrival) receive() *session.Error {
 	p, w := a.p, a.w
-	src := &paced{a: a.attachment, left: a.left, by: time.Now().Add(bodyTime(a.left))}
+	src := &paced{a: a.attachment, left: a.left, by: a.by}
 	for tries := 0; ; tries++ {
 		var err error
 		if w.body.slab == nil {

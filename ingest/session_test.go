@@ -430,7 +430,7 @@ func TestCreditIsBinding(t *testing.T) {
 	})
 }
 
-// A length that was announced takes no memory.
+// A length that was announced takes no memory, and nearly nothing of a frame none at all.
 func TestAnnouncedEventsTakeNoMemory(t *testing.T) {
 	inSession(t, &fakeStream{}, func(t *testing.T, g *sessionGate, c *rawClient) {
 		c.welcome(hello("a"))
@@ -438,6 +438,11 @@ func TestAnnouncedEventsTakeNoMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		io.WriteString(c.str, `"x`)
+		<-time.After(time.Second)
+		if held := g.budget.Held(); held != 0 {
+			t.Errorf("for two bytes %d are held", held)
+		}
+		io.WriteString(c.str, strings.Repeat("x", early))
 		<-time.After(time.Second)
 		if held := g.budget.Held(); held == 0 || held > trusted {
 			t.Errorf("%d bytes are held", held)

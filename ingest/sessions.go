@@ -41,6 +41,7 @@ type sessions struct {
 	age  time.Duration   // of a connection, then its sessions go on on another one; 0: no limit
 
 	datagrams *prometheus.CounterVec
+	quiet     quiet // connections of which no session takes datagrams
 
 	here  atomic.Int64 // sessions on streams
 	crowd int64        // of those, how many there are before a connection may only have one

@@ -62,8 +62,8 @@ func (h *h3) webtransport(w http.ResponseWriter, from *http.Request, c *h3Conn) 
 	defer v.over()
 	v.alone, v.others = true, int(c.tunnels.Add(1))-1
 	defer c.tunnels.Add(-1)
-	listening := make(chan struct{})
-	go func() { defer close(listening); v.listen() }()
+	v.heard = true
+	v.listening.Go(v.listen)
 	if _, err := t.str.Write(quicvarint.Append(quicvarint.Append(nil, webtransportStream), uint64(t.StreamID()))); err == nil {
 		v.serve(t.str)
 	}
@@ -79,7 +79,7 @@ func (h *h3) webtransport(w http.ResponseWriter, from *http.Request, c *h3Conn) 
 	}
 	t.end()
 	v.idle.Stop()
-	<-listening
+	v.listening.Wait()
 }
 
 // tunnel opens what a session is carried by.
@@ -108,7 +108,7 @@ func (h *h3) tunnel(w http.ResponseWriter, from *http.Request, c *h3Conn) (*tunn
 	if err != nil {
 		return nil, refuse(event.RequestTimeout, "the client lets the gateway open no stream: %v", err)
 	}
-	c.datagrams() // HTTP/3 reads them from now on
+	h.raw.quiet.leave(c) // HTTP/3 reads datagrams from now on
 	w.WriteHeader(http.StatusOK)
 	connect, err := w.(http3.HTTPStreamer).HTTPStream()
 	if err != nil { // the client is gone

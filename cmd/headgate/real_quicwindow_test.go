@@ -73,7 +73,7 @@ func TestF54WindowsWithAHole(t *testing.T) {
 	base := p.restMemory()
 	for range n {
 		h := &holed{sent: -1, lost: make(chan struct{}), filled: make(chan struct{})}
-		p.hundreds(1, func(c net.PacketConn) net.PacketConn { h.PacketConn = c; return h }, func(c *quic.Conn) {
+		p.hundreds(1, session.Protocol, func(c net.PacketConn) net.PacketConn { h.PacketConn = c; return h }, func(c *quic.Conn) {
 			first, err := c.OpenStream() // an exchange, so that the handshake is over on both sides
 			if err == nil {
 				_, err = first.Write((&session.Fin{}).Append(nil))

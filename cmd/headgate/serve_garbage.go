@@ -16,9 +16,15 @@ const (
 	garbageRoom = 16 << 20
 )
 
+// smallestHeap times the percentage is what the runtime lets any heap have before it is collected, however little of it is in use. At
+// the 1600 % that 16 MiB are of 1 MiB that would be 64 MiB.
+const smallestHeap = 4 << 20
+
 // growth is the percentage by which a heap may grow of which so many bytes are in use.
 func growth(used uint64) int {
-	return int(max(garbage, garbageRoom*100/max(used, 1<<20)))
+	room := uint64(garbageRoom) * 100 / max(used, 1<<20)
+	least := (used + garbageRoom) * 100 / smallestHeap
+	return int(max(garbage, min(room, least)))
 }
 
 // boundGarbage keeps to growth, looking behind each collection, until what it returns is called.

@@ -8,11 +8,13 @@ import (
 )
 
 func TestGarbageHasRoomInASmallHeap(t *testing.T) {
-	for used, want := range map[uint64]int{0: 1600, 6 << 20: 266, 32 << 20: 50, 54 << 20: 30, 1 << 30: 30} {
+	for used, want := range map[uint64]int{0: 400, 1 << 20: 425, 3 << 20: 475, 6 << 20: 266, 32 << 20: 50, 54 << 20: 30, 1 << 30: 30} {
 		if got := growth(used); got != want {
 			t.Errorf("a heap of %d bytes may grow by %d %%, want %d", used, got, want)
 		}
-		if room := used * uint64(growth(used)) / 100; used > 0 && room < garbageRoom*98/100 && growth(used) != garbage {
+		percent := uint64(growth(used))
+		room := max(used+used*percent/100, smallestHeap*percent/100) - used
+		if percent != garbage && (room < garbageRoom*98/100 || room > garbageRoom*102/100) {
 			t.Errorf("a heap of %d bytes has %d bytes of room", used, room)
 		}
 	}

@@ -27,6 +27,9 @@ type Config struct {
 	Keys    *Keys          // nil: new ones, so that clients of an earlier process learn late that it is gone
 	Idle    time.Duration  // without any packet, then a connection is over; 30 s
 	Windows int64          // bytes by which the receive windows of all connections together may grow; 128 MiB
+	Collect func()         // is called when a crowd has come or gone; nil: memory is collected and given back
+
+	shares []share // nil: shares
 }
 
 // Keys outlive the process: with them a client of an earlier one learns at once that its connection is gone (stateless
@@ -59,6 +62,9 @@ type Door struct {
 	handlers  map[string]Handler
 	buffers   Buffers
 
+	configs []*quic.Config // of each of shares
+	here    presence
+
 	shaking atomic.Int64 // handshakes in progress
 	windows atomic.Int64 // what windows have grown by
 	serving sync.WaitGroup
@@ -78,8 +84,7 @@ const (
 	initialConn   = 256 << 10
 	mostConn      = 1 << 20
 
-	mostStreams    = 64 // at a time, of a connection
-	mostUniStreams = 8  // HTTP/3 needs three: control, and two of QPACK
+	mostStreams = 64 // at a time, of a connection; fewer in a crowd, see shares
 
 	unproven       = 128   // handshakes in progress above which an address has to be proved (Retry)
 	mostHandshakes = 4_096 // in progress, the rest is refused
@@ -96,7 +101,13 @@ func New(cfg Config, handlers map[string]Handler, limits Limits, log *slog.Logge
 	if cfg.Windows == 0 {
 		cfg.Windows = 128 << 20
 	}
-	return &Door{cfg: cfg, handlers: handlers, limits: limits, log: log, ran: make(chan struct{})}
+	if cfg.Collect == nil {
+		cfg.Collect = collect
+	}
+	if cfg.shares == nil {
+		cfg.shares = shares
+	}
+	return &Door{cfg: cfg, handlers: handlers, limits: limits, log: log, here: presence{collect: cfg.Collect}, ran: make(chan struct{})}
 }
 
 // Listen opens the socket and returns its address. Connections wait until Run.
@@ -122,7 +133,7 @@ func (d *Door) Listen() (net.Addr, error) {
 	secure := d.cfg.TLS.Clone()
 	secure.NextProtos = slices.Sorted(maps.Keys(d.handlers))
 	var err error
-	if d.listener, err = d.transport.Listen(secure, d.settings()); err != nil {
+	if d.listener, err = d.transport.Listen(secure, d.configure()); err != nil {
 		return nil, errors.Join(fmt.Errorf("listen for QUIC: %w", err), d.conn.Close())
 	}
 	return d.conn.LocalAddr(), nil
@@ -131,7 +142,8 @@ func (d *Door) Listen() (net.Addr, error) {
 // Buffers are those of the socket, once it is open.
 func (d *Door) Buffers() Buffers { return d.buffers }
 
-func (d *Door) settings() *quic.Config {
+// common is what all connections have.
+func (d *Door) common() *quic.Config {
 	return &quic.Config{
 		Allow0RTT:                      false, // a first flight can be recorded and sent again
 		HandshakeIdleTimeout:           5 * time.Second,
@@ -141,8 +153,6 @@ func (d *Door) settings() *quic.Config {
 		InitialConnectionReceiveWindow: initialConn,
 		MaxConnectionReceiveWindow:     mostConn,
 		AllowConnectionWindowIncrease:  d.widen,
-		MaxIncomingStreams:             mostStreams,
-		MaxIncomingUniStreams:          mostUniStreams,
 		// Of WebTransport's streams the header comes also when they are reset (draft-ietf-webtrans-http3).
 		EnableStreamResetPartialDelivery: true,
 		EnableDatagrams:                  true, // a handler must read them: else a connection holds 128, quic-go's bound

@@ -42,6 +42,7 @@ func (d *Door) enter(ctx context.Context, from *quic.ClientInfo) (context.Contex
 		d.shaking.Add(-1)
 		return nil, err
 	}
+	d.here.move(1)
 	context.AfterFunc(ctx, func() { d.leave(v) }) // closed, or the handshake failed
 	return context.WithValue(ctx, visitorKey{}, v), nil
 }
@@ -50,6 +51,7 @@ func (d *Door) leave(v *visitor) {
 	v.shaken(d)
 	d.windows.Add(-v.window.Swap(0))
 	d.limits.Leave(v.addr)
+	d.here.move(-1)
 }
 
 // shaken counts the handshake as over.
