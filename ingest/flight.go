@@ -32,6 +32,7 @@ type flight struct {
 
 	of     *stretch // of a session at accepted, guarded by its sessions' mu, as the next
 	stored bool     // it is durable
+	missed bool     // its outcome is lost
 }
 
 func newFlight(h session.EventsHead, size int64) *flight {

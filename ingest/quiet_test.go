@@ -59,7 +59,7 @@ func TestHTTP3ConnectionsGetOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := serveSessions(t, &fakeStream{})
 		defer g.end()
-		g.h3.age = time.Minute / 2
+		g.h3.age = 20 * time.Second
 		began := time.Now()
 		c := g.dialFor(protocolH3)
 		defer c.close()

@@ -73,6 +73,11 @@ func (a *attachment) say(group []*flight) {
 		a.cut = true
 	}
 	for _, f := range group {
+		if f.lost != nil {
+			a.of.miss(f)
+		}
+	}
+	for _, f := range group {
 		if f.lost != nil && !a.cut {
 			a.cut = true
 			a.end(&session.Error{Retryable: true, Code: string(f.lost.Code), Detail: f.lost.Detail})

@@ -1,6 +1,8 @@
 package ingest
 
 import (
+	"slices"
+
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/sdk/session"
 )
@@ -10,8 +12,24 @@ import (
 
 // stretch is frames of a session next to each other, of which some are not durable yet.
 type stretch struct {
-	last  uint64 // sequence of the last event
-	waits int    // frames that are not durable
+	first uint64    // sequence of the first event
+	last  uint64    // and of the last
+	waits int       // frames that are not durable
+	lost  []*flight // those whose outcome is lost: who sends them again waits for those in their place
+}
+
+// from takes out what comes again, from a sequence on.
+func (c *stretch) from(seq uint64) {
+	c.lost = slices.DeleteFunc(c.lost, func(f *flight) bool {
+		if f.last() < seq {
+			return false
+		}
+		if f.of = nil; !f.stored {
+			c.waits--
+		}
+		return true
+	})
+	c.last = seq - 1
 }
 
 // mostStretches of a session are told apart; what is more is known to be durable together.
@@ -22,16 +40,32 @@ func (s *sessions) follow(p *producer, f *flight) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for n := len(p.coming); n > 0 && p.coming[n-1].last >= f.head.First; n-- {
+		if c := p.coming[n-1]; c.first < f.head.First { // some of it did not come again
+			c.from(f.head.First)
+			break
+		}
 		p.coming = p.coming[:n-1] // its outcome was lost, and it came again
 	}
 	if n := len(p.coming); n < mostStretches {
-		p.coming = append(p.coming, &stretch{})
+		p.coming = append(p.coming, &stretch{first: f.head.First})
 	}
 	f.of = p.coming[len(p.coming)-1]
 	if f.of.last = f.last(); !f.stored {
 		f.of.waits++
 	}
+	if f.missed {
+		f.of.lost = append(f.of.lost, f)
+	}
 	s.advance(p)
+}
+
+// miss notes that a frame's outcome is lost. It may not be followed yet.
+func (s *sessions) miss(f *flight) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.missed = true; f.of != nil {
+		f.of.lost = append(f.of.lost, f)
+	}
 }
 
 // safe is Batch.Safe of a frame.

@@ -114,3 +114,47 @@ func TestWatermarkIsBounded(t *testing.T) {
 		t.Errorf("durable up to %d of %d", p.durable, n)
 	}
 }
+
+// Frames that are not told apart any more are not forgotten when those behind them come again, whose outcome was lost; and those that
+// came again hold nothing up that is durable.
+func TestWatermarkOfFramesThatComeAgain(t *testing.T) {
+	s := newSessions(t.Context(), nil, 0)
+	p := s.producer(sessionKey{"", "s", "a"})
+	const n, again = 2 * mostStretches, mostStretches + mostStretches/2 // frames; the sequence from which they come again
+	frame := func(seq uint64) *flight { return &flight{head: session.EventsHead{First: seq, Count: 1}} }
+	first := map[uint64]*flight{}
+	for seq := uint64(1); seq <= n; seq++ {
+		f := frame(seq)
+		first[seq] = f
+		if s.follow(p, f); seq >= again {
+			s.miss(f)
+		}
+	}
+	s.safe(p, first[again]) // it was stored, only nobody knew in time
+	early := frame(again)   // and one is lost before it is followed
+	s.miss(early)
+	s.follow(p, early)
+	second := map[uint64]*flight{again: frame(again)}
+	for seq := uint64(again); seq <= n; seq++ {
+		if second[seq] == nil {
+			second[seq] = frame(seq)
+		}
+		s.follow(p, second[seq])
+	}
+	for seq := uint64(n); seq >= again; seq-- {
+		s.safe(p, second[seq])
+	}
+	for seq := uint64(1); seq < again; seq++ {
+		if p.durable >= seq {
+			t.Fatalf("durable up to %d when %d is not", p.durable, seq)
+		}
+		s.safe(p, first[seq])
+	}
+	if p.durable != n || len(p.coming) > 0 {
+		t.Errorf("durable up to %d of %d, %d stretches are left", p.durable, n, len(p.coming))
+	}
+	s.safe(p, first[n]) // late, without effect
+	if p.durable != n || len(p.coming) > 0 {
+		t.Errorf("durable up to %d of %d", p.durable, n)
+	}
+}
