@@ -9,6 +9,7 @@
 const HELLO = 1, EVENTS = 2, FIN = 3;
 const WELCOME = 16, ACK = 17, RESULT = 18, REJECT = 19, CREDIT = 20, SLOWDOWN = 21, GOAWAY = 22, ERROR = 23;
 const JSON_FRAMING = 2, LONGEST = 10_000;
+const OVER = "over", LEFT = "left";
 
 export const levels = { accepted: 1, durable: 2, delivered: 3 };
 
@@ -136,9 +137,12 @@ export class Session {
 
   async run() {
     for (let n = 0; !(this.closing && this.queue.length === 0); n++) {
-      const before = this.acked;
+      const before = this.acked, began = Date.now();
+      let left = false;
       try {
-        if (await this.connect()) return;
+        const end = await this.connect();
+        if (end === OVER) return;
+        left = end === LEFT;
       } catch (error) {
         if (error instanceof Refused) {
           this.failed = error;
@@ -147,37 +151,44 @@ export class Session {
         }
         this.notice("connection", String(error));
       }
-      if (this.acked > before) n = 0;
+      if (this.acked > before || Date.now() - began > LONGEST) n = 0;
+      if (left && n === 0) continue;  // the next connection, at once
       await new Promise((go) => setTimeout(go, Math.random() * Math.min(LONGEST, 100 * 2 ** n)));
     }
   }
 
-  // connect has the session on one stream. It returns true when that has ended for good.
+  // connect has the session on one stream. It returns OVER when that has ended for good, and LEFT when the session goes on on another one;
+  // then what is on its way on this stream is heard all the same.
   async connect() {
     const { serverCertificateHashes } = this.options;
     const transport = new WebTransport(this.url, serverCertificateHashes ? { serverCertificateHashes } : {});
     transport.closed.catch(() => {});
+    const end = () => { try { transport.close(); } catch {} };
     try {
       await transport.ready;
       const opened = await transport.incomingBidirectionalStreams.getReader().read();  // the gateway opens it
       if (opened.done) throw new Error("the gateway opened no stream");
       const incoming = new Incoming(opened.value.readable), writer = opened.value.writable.getWriter();
-      await this.hello(incoming, writer);
-      const over = new AbortController();
-      const sending = this.sendAll(writer, over.signal).catch(() => {});  // what went wrong is seen by who reads
-      try {
-        return await this.hear(incoming);
-      } finally {
-        over.abort();
-        this.wake();
-        await sending;
-      }
-    } finally {
-      try { transport.close(); } catch {}
+      const stream = { end, away: false };
+      await this.hello(incoming, writer, stream);
+      this.sendAll(writer, stream).catch(() => {});  // what went wrong is seen by who reads
+      const left = new Promise((resolve) => { stream.left = () => resolve(LEFT); });
+      const heard = this.hear(incoming, stream).finally(() => { this.leave(stream); end(); });
+      heard.catch(() => {});  // when it was left before
+      return await Promise.race([heard, left]);
+    } catch (error) {
+      end();
+      throw error;
     }
   }
 
-  async hello(incoming, writer) {
+  // leave has nothing more sent on a stream.
+  leave(stream) {
+    stream.away = true;
+    this.wake();
+  }
+
+  async hello(incoming, writer, stream) {
     const { token = "", source = "", level = "durable", fields = {} } = this.options;
     const all = Object.entries(fields);
     await writer.write(frame(HELLO, [...varint(1), ...text(this.stream), ...text(this.name), ...text(token), ...text(source),
@@ -188,14 +199,16 @@ export class Session {
     answer.fields.text();
     this.settled = answer.fields.varint();
     this.credit = answer.fields.varint();
-    this.level = answer.fields.varint();
+    stream.level = answer.fields.varint();
     this.at = this.queue.findIndex((b) => b.first > this.settled);
     if (this.at < 0) this.at = this.queue.length;
     for (const batch of this.queue) batch.rejects = [];  // they are said again
+    this.current?.end();  // the gateway says nothing more there
+    this.current = stream;
   }
 
-  async sendAll(writer, over) {
-    while (!over.aborted) {
+  async sendAll(writer, stream) {
+    while (!stream.away) {
       const batch = this.queue[this.at];
       if (batch && this.credit > 0) {
         this.at++;
@@ -212,16 +225,18 @@ export class Session {
     }
   }
 
-  // hear takes what the gateway says. It returns true behind FIN.
-  async hear(incoming) {
+  // hear takes what the gateway says. It returns OVER behind the FIN of a session that is closed. When the session is on another stream
+  // already, that one says everything.
+  async hear(incoming, stream) {
     for (;;) {
       const said = await incoming.frame();
       if (said === null) throw new Error("the gateway went away");
+      if (this.current !== stream) return LEFT;
       const f = said.fields;
       switch (said.type) {
         case ACK: {
           const level = f.varint(), upTo = f.varint();
-          if (level >= Math.min(this.level, levels.durable)) this.settle(upTo, level);
+          if (level >= Math.min(stream.level, levels.durable)) this.settle(upTo, level, stream);
           break;
         }
         case RESULT: {
@@ -247,10 +262,11 @@ export class Session {
           break;
         case GOAWAY:
           this.notice("goaway", "the gateway stops, or the connection is old enough");
-          this.at = this.queue.length;  // the rest goes over another connection
+          this.leave(stream);
+          stream.left();  // the rest goes over another connection, at once
           break;
         case FIN:
-          return this.closing && this.queue.length === 0;
+          return this.closing && this.queue.length === 0 ? OVER : LEFT;
         case ERROR:
           this.error(f);
           break;
@@ -264,10 +280,10 @@ export class Session {
 
   // settle ends the batches up to a sequence that have come as far as the session's level, or as their outcome says. Of those whose
   // outcome was not heard it is only known that they have one.
-  settle(upTo, level) {
+  settle(upTo, level, stream) {
     while (this.queue.length > 0) {
       const last = this.queue[0].first + this.queue[0].count - 1;
-      if (last > upTo || level < this.level && !this.queue[0].result && last > this.settled) break;
+      if (last > upTo || level < stream.level && !this.queue[0].result && last > this.settled) break;
       const batch = this.queue.shift();
       this.at = Math.max(0, this.at - 1);
       this.acked = batch.first + batch.count - 1;
