@@ -68,13 +68,13 @@ func (glance) Err() error            { return nil }
 
 var over = func() chan struct{} { c := make(chan struct{}); close(c); return c }() // read only
 
-// waiting is what receiveNow returns what is there of.
-type waiting interface {
+// receiver is a connection with datagrams.
+type receiver interface {
 	ReceiveDatagram(ctx context.Context) ([]byte, error)
 }
 
 // receiveNow returns a datagram that has come, nil when there is none.
-func receiveNow(conn waiting) []byte {
+func receiveNow(conn receiver) []byte {
 	d, err := conn.ReceiveDatagram(glance{context.Background()})
 	if err != nil {
 		return nil
