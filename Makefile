@@ -39,7 +39,7 @@ test-race:        ## the same under the race detector (needs a C compiler); who 
 test-crash: all   ## kill -9 over and over under load; CRASHES=n rounds
 	HEADGATE_CRASHES=$(or $(CRASHES),50) go test -count=1 -run 'KillNine|ReplayIsKilled|KilledWhileItHalves' -timeout 30m -v ./cmd/headgate
 
-test-fence:       ## the fence protocol under faults drawn from SCHEDULES=n seeds; SEED=n runs one and prints what happened in it
+test-fence:       ## the fence protocol under the faults of gateway/testdata/fences and those drawn from SCHEDULES=n seeds; SEED=n runs one and prints it, as such a file too
 	FENCE=$(or $(SCHEDULES),10000) FENCE_SEED=$(SEED) go test -count=1 -run TestFence -timeout 60m -v ./gateway
 
 test-live:        ## a key that has 40 % of EVENTS=n events, or of more on a fast machine, is split and merged, with each ordering, with kills, stops, full disks and a backend that comes and goes; minutes

@@ -50,6 +50,9 @@ type fenceWorld struct {
 	refused    string // why no order of what producers did explains what a reader saw
 	planned    bool   // the production planner decides what changes
 	complaints []string
+
+	fixed fenceScript // what is not drawn
+	did   fenceScript // what has happened: its crashes and its rival
 }
 
 // What a world is made of.
@@ -195,11 +198,21 @@ const (
 )
 
 func runFenceBy(t *testing.T, seed uint64, without ablation, presses *forward.Presses, mode fenceMode) *fenceWorld {
-	w := &fenceWorld{seed: seed, without: without, presses: presses, drawn: map[string]uint64{}, fates: map[string]fate{}}
+	w := &fenceWorld{seed: seed, without: without, presses: presses, planned: mode == planned}
+	return w.runToItsEnd(t)
+}
+
+// runFenceScript runs the world of a script.
+func runFenceScript(t *testing.T, f *fenceScript, presses *forward.Presses) *fenceWorld {
+	w := &fenceWorld{seed: f.seed, presses: presses, fixed: *f, planned: f.planned != nil && *f.planned || f.planned == nil && f.seed%3 == 1}
+	return w.runToItsEnd(t)
+}
+
+func (w *fenceWorld) runToItsEnd(t *testing.T) *fenceWorld {
+	w.drawn, w.fates = map[string]uint64{}, map[string]fate{}
 	synctest.Test(t, func(*testing.T) {
 		w.began = time.Now()
 		w.history.began = w.began
-		w.planned = mode == planned
 		w.server, w.store = newFenceServer(w), newFenceStore(w)
 		w.run()
 	})
@@ -215,10 +228,12 @@ func (w *fenceWorld) run() {
 		w.dark[0] = time.Duration(r.Int64N(int64(faultTime)))
 		w.dark[1] = w.dark[0] + time.Duration(r.Int64N(int64(9*time.Second)))
 	}
+	rival := r.IntN(3) == 0 || w.planned && r.IntN(2) == 0
+	w.fix(&rival)
 	ctx, end := context.WithCancel(context.Background())
 	var producers, others sync.WaitGroup
 	others.Go(func() { w.live(ctx) })
-	if r.IntN(3) == 0 || w.planned && r.IntN(2) == 0 {
+	if rival {
 		others.Go(func() { w.rival(ctx) })
 	}
 	for s := range fenceSources {
@@ -241,6 +256,23 @@ func (w *fenceWorld) run() {
 	w.late.Wait()
 }
 
+// fix replaces what was drawn by what the script says.
+func (w *fenceWorld) fix(rival *bool) {
+	if w.fixed.external != nil {
+		w.external = *w.fixed.external
+	}
+	if w.fixed.dark != nil {
+		w.dark = *w.fixed.dark
+	}
+	if w.fixed.crashes != nil {
+		w.crashes = len(w.fixed.crashes)
+	}
+	if w.fixed.rival != nil {
+		*rival = *w.fixed.rival
+	}
+	w.did.rival = rival
+}
+
 // live runs process after process, until ctx ends; the last one ends well.
 func (w *fenceWorld) live(ctx context.Context) {
 	disk := memdisk.New()
@@ -249,7 +281,12 @@ func (w *fenceWorld) live(ctx context.Context) {
 		w.crashIn.Store(0)
 		if w.crashes > 0 {
 			w.crashes--
-			w.crashIn.Store(1 + r.Int64N(1<<(5+r.IntN(7))))
+			at := 1 + r.Int64N(1<<(5+r.IntN(7)))
+			if w.fixed.crashes != nil {
+				at = w.fixed.crashes[len(w.did.crashes)]
+			}
+			w.did.crashes = append(w.did.crashes, at)
+			w.crashIn.Store(at)
 		}
 		p := w.start(n, disk)
 		select {
@@ -315,10 +352,10 @@ func (w *fenceWorld) rival(ctx context.Context) {
 	}
 }
 
-// String is what a stranger needs: the seed, what is wrong, and how it came to that.
+// String is what a stranger needs: the file of it, what is wrong, and how it came to that.
 func (w *fenceWorld) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d", w.seed)
+	fmt.Fprintf(&b, "as a file of testdata/fences:\n%s", w.script())
 	for n, c := range w.complaints {
 		if n == 10 {
 			fmt.Fprintf(&b, "\n  and %d more", len(w.complaints)-n)
