@@ -55,10 +55,20 @@ func (b *Backend) settle(ctx context.Context, l *lane, run *forward.Run) (stored
 			break
 		}
 	}
+	if isGone(err) {
+		if err = b.remake(ctx, l); err == nil {
+			err = b.shrunk(ctx, l, Message{})
+		}
+	}
 	if err != nil {
 		return false, fmt.Errorf("find out what %s holds: %w", l.subject, err)
 	}
 	return stored, nil
+}
+
+// isGone tells that there may be no such stream any more; remake knows.
+func isGone(err error) bool {
+	return isCode(err, js.JSErrCodeStreamNotFound) || errors.Is(err, nats.ErrNoResponders)
 }
 
 // settleNext judges the message that follows the last one known to be ours.
@@ -148,7 +158,7 @@ func (b *Backend) Check(ctx context.Context, partition int32, confirmed uint64) 
 	}
 	m, err := b.lastOf(ctx, l)
 	switch {
-	case isCode(err, js.JSErrCodeStreamNotFound), errors.Is(err, nats.ErrNoResponders):
+	case isGone(err):
 		if err := b.remake(ctx, l); err != nil {
 			return sendError(err)
 		}
