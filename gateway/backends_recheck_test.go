@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -29,6 +30,12 @@ func TestN02WhatTheBackendLostIsSentAgain(t *testing.T) {
 		}
 		remove := func() {
 			t.Helper()
+			// The server empties what it removes behind its answer, and until then leaves what it removes next where it is, to be found
+			// by the next stream of that name.
+			in.until("what was removed before has gone", func() bool {
+				all, err := filepath.Glob(filepath.Join(cfg.Data, "jetstream", "jetstream", "*", "streams", ".*"))
+				return err == nil && len(all) == 0
+			})
 			nc, err := in.stores.events.Connect("side")
 			if err != nil {
 				t.Fatal(err)
