@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -23,7 +24,9 @@ func TestBareServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	fmt.Println(bareMark + "http://" + ln.Addr().String())
-	t.Fatal(fasthttp.Serve(ln, func(c *fasthttp.RequestCtx) { c.SetBodyString("{}") }))
+	go fasthttp.Serve(ln, func(c *fasthttp.RequestCtx) { c.SetBodyString("{}") })
+	io.Copy(io.Discard, os.Stdin) // until who started it is gone
+	os.Exit(0)
 }
 
 const bareMark = "bare server: "
@@ -33,6 +36,10 @@ func bareServer(t *testing.T) string {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe", "-test.run", "^TestBareServer$")
 	cmd.Env = append(os.Environ(), "HEADGATE_BARE=1")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -41,7 +48,7 @@ func bareServer(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		cmd.Process.Kill()
+		in.Close()
 		cmd.Wait()
 	})
 	for lines := bufio.NewScanner(out); lines.Scan(); {
