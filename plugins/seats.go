@@ -22,8 +22,8 @@ type seats struct {
 }
 
 const (
-	seatWhenFree = 2 * time.Millisecond  // of computing in one call: from then on the guest has a seat if one is free
-	seatAlways   = 10 * time.Millisecond // and from then on it does not compute without
+	seatWhenFree = 1 * time.Millisecond  // of computing in one call: from then on the guest has a seat if one is free
+	seatAlways   = 4 * time.Millisecond  // and from then on it does not compute without
 	seatTurn     = 10 * time.Millisecond // of computing on a seat that others wait for
 	seatsKept    = 30 * time.Second      // none taken, until the runtime is as usual: changing it stops all goroutines for a moment
 )
