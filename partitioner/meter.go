@@ -45,6 +45,14 @@ func CountersFor(n int) int {
 	return min(DefaultCounters, 1<<bits.Len(uint(64*n-1)))
 }
 
+// MeterSize is the memory that the meter of a stream of n partitions takes, and what it comes to when so many batches are counted at
+// once, with every order that they can ask for.
+func MeterSize(n, batches int) (least, most int) {
+	const slot, partition = 8, 16
+	sketch, rest := counterSize*CountersFor(n), slot*SlotsFor(n)+partition*n
+	return sketch + rest, min(maxShards, batches) * ((1+int(event.ClassSource))*sketch + rest)
+}
+
 // NewMeter returns a meter whose sketches follow so many keys each.
 func NewMeter(counters int) *Meter {
 	m := &Meter{counters: counters}

@@ -161,5 +161,8 @@ func (s *Sketch) Reset() {
 // Total is the weight of everything, decayed as the counts are.
 func (s *Sketch) Total() float64 { return s.total }
 
+// counterSize is what a key costs that a sketch follows.
+const counterSize = 1 + 6*8
+
 // Bytes is the memory that the sketch holds.
-func (s *Sketch) Bytes() int { return len(s.sets) * (ways + ways*6*8) }
+func (s *Sketch) Bytes() int { return len(s.sets) * ways * counterSize }

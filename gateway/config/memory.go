@@ -6,6 +6,7 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
 	"github.com/headgate-io/headgate/internal/settings"
+	"github.com/headgate-io/headgate/partitioner"
 )
 
 // What a process needs beside what the setting memory bounds, measured: see "Memory" in docs/operate.md.
@@ -25,8 +26,8 @@ type Needs struct {
 	AtMost settings.Bytes // when all that is bounded is at its bound at once
 }
 
-// MemoryNeeds adds up. Surely needed are the process, what memory bounds with its garbage, and the ids of streams that have them in
-// every event; the rest is bounds that few ever come near: connections, instances of plugins, keys of requests, a full spool.
+// MemoryNeeds adds up. Surely needed are the process, what memory bounds with its garbage, what the keys of streams are counted in,
+// and the ids of streams that have them in every event; the rest is bounds that few ever come near: connections, instances of plugins, keys of requests, a full spool.
 func (c *Config) MemoryNeeds(processors int) (n Needs) {
 	n.Surely = processBytes + c.Memory + c.Memory/garbagePart
 	others := settings.Bytes(0)
@@ -39,6 +40,9 @@ func (c *Config) MemoryNeeds(processors int) (n Needs) {
 		default: // of CloudEvents alone
 			others += ids
 		}
+		least, most := partitioner.MeterSize(max(1, s.Partitions.Max), processors)
+		n.Surely += settings.Bytes(least)
+		others += settings.Bytes(most - least)
 		others += settings.Bytes(len(s.Plugins)*min(processors, 8)) * c.Plugins.Memory
 		others += framesIndexed * frameIndexBytes
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/headgate-io/headgate/internal/settings"
+	"github.com/headgate-io/headgate/partitioner"
 )
 
 func TestMemoryThatIsNeeded(t *testing.T) {
@@ -16,7 +17,9 @@ func TestMemoryThatIsNeeded(t *testing.T) {
 	cfg.Streams = map[string]Stream{"web": Stream{ID: ID{JSON: "/id"}, Plugins: []Plugin{{}}}.WithDefaults()}
 	more := cfg.MemoryNeeds(2)
 	ids := settings.Bytes(cfg.Streams["web"].ID.Window.IDs) * idBytes
-	if ids == 0 || more.Surely-plain.Surely != ids || more.AtMost-plain.AtMost < ids+2*cfg.Plugins.Memory {
+	least, most := partitioner.MeterSize(16, 2) // keys are counted
+	if ids == 0 || least < 50<<10 || most < 2*least || more.Surely-plain.Surely != ids+settings.Bytes(least) ||
+		more.AtMost-plain.AtMost < ids+2*cfg.Plugins.Memory+settings.Bytes(most) {
 		t.Errorf("with ids and a plugin: %+v", more)
 	}
 	cfg.Memory = 64 << 20
