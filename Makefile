@@ -72,7 +72,7 @@ test-network:     ## sessions over a network that loses, delays, repeats and dam
 	HEADGATE_NETWORK=$(or $(NETWORK),60) go test -count=1 -run 'BadNetworkAndKills|UnderNetem|ChromiumOverAKill' -timeout 30m -v ./cmd/headgate
 
 test-quic-floods: ## handshakes, streams and windows that clients begin and leave, at full numbers: what they cost
-	HEADGATE_HANDSHAKES=$(or $(HANDSHAKES),100000) HEADGATE_STALLED=$(or $(STALLED),20000) go test -count=1 -run 'F52|F53|F54' -timeout 30m -v ./cmd/headgate
+	HEADGATE_HANDSHAKES=$(or $(HANDSHAKES),100000) HEADGATE_STALLED=$(or $(STALLED),20000) go test -count=1 -run 'F52|F53|F54' -timeout 90m -v ./cmd/headgate
 
 test-python:      ## the example client in Python against the gateway, with aioquic in a folder of its own
 	dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && python3 -m venv $$dir && $$dir/bin/pip install -q aioquic==1.* && \
