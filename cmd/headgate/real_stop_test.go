@@ -76,9 +76,9 @@ func TestErrorsAtTheStartSayWhatToDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, args := range map[string][]string{
-		"set http.listen to another address":    {"--set", "http.listen=" + taken.Addr().String(), "--set", "admin.listen=127.0.0.1:0"},
-		"set admin.listen to another address":   {"--set", "admin.listen=" + taken.Addr().String(), "--set", "http.listen=127.0.0.1:0"},
-		"or name another folder (serve --data)": {"--data", filepath.Join(file, "data")},
+		"set http.listen to another address":   {"--set", "http.listen=" + taken.Addr().String(), "--set", "admin.listen=127.0.0.1:0"},
+		"set admin.listen to another address":  {"--set", "admin.listen=" + taken.Addr().String(), "--set", "http.listen=127.0.0.1:0"},
+		"name another, or give another --data": {"--data", filepath.Join(file, "data")},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
