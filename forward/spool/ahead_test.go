@@ -97,3 +97,24 @@ func TestF2APayloadThatEndsInZerosAhead(t *testing.T) {
 		t.Errorf("%+v", s.stats)
 	}
 }
+
+// So it is also at later starts, when there are newer segments: its events were promised to nobody, and are not told as lost.
+func TestF2APayloadThatEndsInZerosAheadOfAnOlderSegment(t *testing.T) {
+	files, name, end, want := zerosAhead(t)
+	content := files.Content(name)
+	clear(content[end-200:])
+	number, salt, _ := parseSegmentName(name)
+	next := frame(1, 1, 1, 100)
+	m := newMemory()
+	m.Put(name, content)
+	m.Put(segmentName(number+1, salt), appendRecord(nil, &next, salt, time.Unix(1, 0)))
+	s, err := New(Config{}, Deps{Files: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, all(t, s, 0), want[:2])
+	same(t, all(t, s, 1), []Frame{next})
+	if s.stats.Torn == 0 || s.stats.Damaged > 0 || s.stats.Lost > 0 {
+		t.Errorf("%+v", s.stats)
+	}
+}

@@ -147,7 +147,8 @@ func (c *contents) add(p placed) {
 	c.frames[last] = append(c.frames[last], p)
 }
 
-// scan reads a segment. In the newest one payloads are checked too: a crash may have left holes in what was written last.
+// scan reads a segment. In the newest one payloads are checked too: a crash may have left holes in what was written last. Of older
+// ones the last record is, which a crash that was before others may have left without its end.
 func (s *Spool) scan(seg *segment, newest bool, spare [][]placed) (c contents) {
 	c.spare = spare
 	if seg.file, c.err = s.files.Open(seg.name, false); c.err != nil {
@@ -163,7 +164,7 @@ func (s *Spool) scan(seg *segment, newest bool, spare [][]placed) (c contents) {
 		if errors.Is(err, io.EOF) {
 			return c
 		}
-		if err == nil && !r.damaged && r.kind == kindFrame && newest {
+		if err == nil && !r.damaged && r.kind == kindFrame && (newest || r.end >= sc.blank) {
 			var sound bool
 			sound, err = sc.whole(&r, &f)
 			r.damaged, r.tail = !sound, r.end >= sc.blank
