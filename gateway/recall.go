@@ -14,7 +14,8 @@ import (
 )
 
 // What is read at a start behind an unclean stop. The log lacks ids of events that were stored right before it: their request was
-// not answered, or a power cut took the end of the log.
+// not answered, or a power cut took the end of the log. Likewise at the first start behind a version whose log can't be used: then it is
+// those of the whole window.
 const (
 	// recallSpan is how much longer at most the events of one request take to be safe, the last behind the first.
 	recallSpan = time.Minute
@@ -71,11 +72,11 @@ func (g *Gateway) recall(ctx context.Context, s *stream) {
 			err = b.reader.Recent(ctx, q, func(m jetstream.Message) error { r.run(&m); return nil })
 		}
 		if err != nil {
-			g.log.Warn("the end of a stream can't be read after a crash: what was stored there and not answered is stored again when it is sent again", "stream", s.name, "error", err)
+			g.log.Warn("the end of a stream can't be read: what was stored there, and whose ids the log lacks, is stored again when it is sent again", "stream", s.name, "error", err)
 		}
 	}
 	if n := r.finish(); n > 0 {
-		g.log.Info("ids of events that were stored and not answered before a crash are known again", "stream", s.name, "ids", n,
+		g.log.Info("ids of stored events that the log lacks are known again", "stream", s.name, "ids", n,
 			"after", time.Since(began).Round(time.Millisecond).String())
 	}
 }
@@ -97,7 +98,12 @@ type recalled struct {
 }
 
 func newRecollection(s *stream, now time.Time) *recollection {
-	return &recollection{s: s, now: now, logged: s.ids.Newest(), most: s.current.Load().config.ID.Window.IDs}
+	w := s.current.Load().config.ID.Window
+	logged := s.ids.Newest()
+	if s.ids.Unread() {
+		logged = now.Add(-time.Duration(w.Age))
+	}
+	return &recollection{s: s, now: now, logged: logged, most: w.IDs}
 }
 
 // since is from when on frames have to be read, as the newest was stored then.

@@ -49,7 +49,7 @@ func (g *Gateway) openStream(ctx context.Context, name string, def *definition) 
 		s.spool.RecallFrom(s.forwarder.Recall)
 	}
 	g.loseBefore(s)
-	if g.unclean {
+	if g.unclean || s.ids.Unread() {
 		g.recall(ctx, s)
 	}
 	if meter != nil {

@@ -64,4 +64,14 @@ func TestIdentitiesOfAnEarlierVersion(t *testing.T) {
 	if got := after.State(now); got.Finished != 0 || got.Reach > 20*time.Second || got.Reach < 19*time.Second {
 		t.Errorf("%+v", got)
 	}
+	if !after.Unread() {
+		t.Error("what the log had is not missed")
+	}
+	if c, ok = after.Claim([]Ref{{ID: ID{2, 1}}}, 1, now); !ok {
+		t.Fatal("no room")
+	}
+	c.Settle(nil, nil, now)
+	if log.next(t, after, false, now).Unread() {
+		t.Error("behind ids of this version those before are missed")
+	}
 }

@@ -60,6 +60,7 @@ func (s *Set) Restore(record []byte, now time.Time) {
 	case kind == recordSince && len(record) == sinceSize:
 		s.since(int64(binary.LittleEndian.Uint64(record[1:])), now)
 	case kind == recordIDs && len(record) >= idsHeader:
+		s.unread = false
 		owner, at := Owner(binary.LittleEndian.Uint64(record[1:])), int64(binary.LittleEndian.Uint64(record[9:]))
 		for rest := record[idsHeader:]; len(rest) >= idSize; rest = rest[idSize:] {
 			s.restore(owner, readID(rest), at+int64(binary.LittleEndian.Uint32(rest[16:])), now)
@@ -68,6 +69,7 @@ func (s *Set) Restore(record []byte, now time.Time) {
 		at := int64(binary.LittleEndian.Uint64(record[9:])) + int64(binary.LittleEndian.Uint32(record[len(record)-4:]))
 		sec, _ := placed(s.made, now, at)
 		s.clear(int64(sec))
+		s.unread = true
 	case kind == recordFreed && len(record) == 17:
 		s.drop(readID(record[1:]))
 	case kind == recordForgotten && len(record) == sinceSize:

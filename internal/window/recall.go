@@ -18,6 +18,14 @@ func (s *Set) Newest() time.Time {
 	return time.Unix(s.made.Unix()+newest, 0)
 }
 
+// Unread reports whether the log ends in ids whose identities an earlier version made in another way: what is known of their events is
+// in stored frames alone.
+func (s *Set) Unread() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unread
+}
+
 // Recall adds an id whose event was found stored, as finished at a moment, and has it kept in the log; it reports false when the
 // id was there, or is too old. It is called behind Keep and before any Claim, in the order of the moments.
 func (s *Set) Recall(o Owner, id ID, at, now time.Time) bool {

@@ -36,6 +36,7 @@ type Set struct {
 	log     Log    // what is finished is kept there; nil: nowhere
 	scratch []byte // a record for it
 	read    bool   // it says since when it has everything
+	unread  bool   // see Unread
 }
 
 // entry is one id. While it is pending, at is the number of its claim and next the place in it; then at is the second
