@@ -86,7 +86,7 @@ func announced(h *fasthttp.RequestHeader) int64 {
 // read fills in the request but for its body and client.
 func (h *head) read(from *fasthttp.RequestHeader) *refusal {
 	no := h.parse(from.RawHeaders())
-	h.request = request{method: from.Method(), target: from.RequestURI(), fields: h.fields, length: announced(from)}
+	h.request = request{method: from.Method(), target: originForm(from), fields: h.fields, length: announced(from)}
 	switch version := from.Protocol(); {
 	case no != nil, string(version) == "HTTP/1.1", string(version) == "HTTP/1.0":
 		return no
@@ -109,7 +109,7 @@ func (e *edge) handle(ctx context.Context, fast *fasthttp.RequestCtx) {
 	if e.cors != nil {
 		e.cors.mark(&fast.Response.Header, h.PeekAll("Origin"))
 	}
-	e.core.metrics.answered(h.RequestURI(), h.Method(), a.status, time.Since(start))
+	e.core.metrics.answered(originForm(h), h.Method(), a.status, time.Since(start))
 	found.free(a.doc)
 	c.between()
 }

@@ -72,6 +72,9 @@ func (h *head) parse(raw []byte) *refusal {
 			return refuse(event.HeadersTooLarge, "more than %d header fields", maxFields)
 		}
 		f := splitField(line)
+		if bytes.IndexByte(f.Name, ' ') >= 0 { // fasthttp refuses all else that is no token
+			return refuse(event.AmbiguousFraming, "the name of a header field has a blank in it")
+		}
 		h.fields = append(h.fields, f)
 		sized = sized || string(f.Name) == "content-length"
 		if string(f.Name) == "transfer-encoding" {
@@ -85,6 +88,25 @@ func (h *head) parse(raw []byte) *refusal {
 		return refuse(event.AmbiguousFraming, "a request has either Content-Length or Transfer-Encoding")
 	}
 	return nil
+}
+
+// originForm is the path and the query that are asked for, also when scheme and host stand in front of them, which no server
+// may refuse (RFC 9112 section 3.2.2). A target with another host than Host has stays as it is, and is no stream's.
+func originForm(h *fasthttp.RequestHeader) []byte {
+	target := h.RequestURI()
+	if len(target) > 0 && target[0] == '/' {
+		return target
+	}
+	for _, scheme := range []string{"http://", "https://"} {
+		if len(target) < len(scheme) || !bytes.EqualFold(target[:len(scheme)], []byte(scheme)) {
+			continue
+		}
+		rest := target[len(scheme):]
+		if path := bytes.IndexByte(rest, '/'); path > 0 && bytes.EqualFold(rest[:path], h.Host()) {
+			return rest[path:]
+		}
+	}
+	return target
 }
 
 // splitField takes a header line apart and writes its name in lower case, in place.

@@ -46,6 +46,8 @@ func TestF41Smuggling(t *testing.T) {
 		"coded and chunked":              head + "Transfer-Encoding: gzip, chunked\r\n\r\n" + one,
 		"chunked twice":                  head + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n" + one,
 		"chunked in HTTP/1.0":            strings.Replace(head, "1.1", "1.0", 1) + "Transfer-Encoding: chunked\r\n\r\n" + one,
+		"blank in a name":                head + "A B: c\r\nContent-Length: 2\r\n\r\n1\n",
+		"blank in the length's name":     head + "Content Length: 2\r\n\r\n" + "POST /v1/streams/s/events HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-ndjson\r\nContent-Length: 2\r\n\r\n1\n",
 		"NUL in a value":                 head + "A: \x00\r\nContent-Length: 2\r\n\r\n1\n",
 		"bare CR in a value":             head + "A: b\rc\r\nContent-Length: 2\r\n\r\n1\n",
 		"field without a colon":          head + "A\r\nContent-Length: 2\r\n\r\n1\n",
@@ -157,6 +159,19 @@ func TestF41Tolerated(t *testing.T) {
 		c.send(request11(events, "2\n", ndjson)).answer().want(t, 200, "")
 		if got := g.data(); !slices.Equal(got, []string{"1", "2"}) {
 			t.Errorf("%s: stored %q", name, got)
+		}
+	}
+}
+
+// F41: a target with scheme and host is that of its path when Host says the same (RFC 9112 section 3.2.2).
+func TestF41AbsoluteTarget(t *testing.T) {
+	for target, status := range map[string]int{
+		"http://x" + events: 200, "HTTPS://X" + events + "?mode=strict": 200, "http://x" + events + "?mode=odd": 400, "http://x:80" + events: 404,
+		"http://" + events: 404, "http://u@x" + events: 404, "http://x?" + events: 404, "ftp://x" + events: 404, "http:/" + events: 404,
+	} {
+		g := serve(t, Config{}, &fakeStream{})
+		if r := g.dial().send(request11(target, "1\n", ndjson)).answer(); r.StatusCode != status {
+			t.Errorf("%s: %d %s, want %d", target, r.StatusCode, r.body, status)
 		}
 	}
 }
