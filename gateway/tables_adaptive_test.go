@@ -44,6 +44,10 @@ type flood struct {
 // sources is how many producers a flood has: enough to be spread over 8 children.
 const sources = 16
 
+// mostWaiting is how many events may wait for the backend before a flood pauses: on a machine that cannot deliver as much as is sent
+// no lane would ever be empty enough to be left.
+const mostWaiting = 4000
+
 func (in *instance) flood(stream string) *flood {
 	return in.floodEvery(stream, "", 20*time.Millisecond)
 }
@@ -69,6 +73,9 @@ func (f *flood) run(source int) {
 			f.mu.Unlock()
 			return
 		default:
+		}
+		if (*f.in.streams.Load())[f.stream].forwarder.Waiting() > mostWaiting {
+			continue
 		}
 		var body bytes.Buffer
 		events := map[string][]int{}
