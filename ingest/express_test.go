@@ -66,6 +66,20 @@ func TestF41ExpressIsNoSecondOpinion(t *testing.T) {
 	} {
 		compare(text)
 	}
+	for _, host := range []string{"", ":", "x:", ":80", "x:0", "x:00080", "x:65536", "x:99999999999999999999", ".", "..", "a..b", "a.", "-", "_", "-a-", "256.1.1.1", "1.2.3.4.5", "0x7f.1", "x:80:80", "u@x", "x/y", "x, y"} {
+		compare(strings.Replace(plain, "Host: x", "Host: "+host, 1))
+	}
+	for _, target := range []string{events + "?", events + "?a=%zz", events + "%", events + "%2f", events + "?a=\\|^\"<>{}`", "/v1/streams/%73/events", "/v1/streams/../streams/s/events", "/v1/streams//events", "/v1/streams/s/events/", "/v1/streams/s/events;a=b"} {
+		compare(request11(target, "1\n", ndjson))
+	}
+	for _, field := range []string{"Proxy-Connection: close", "Keep-Alive: timeout=0, max=0", "Connection: ", "Connection: keep-alive\r\nConnection: keep-alive", "Connection: keep-alive\r\nConnection: close", "Cookie: a=b; c", "Content-Encoding: identity", "Headgate-Verdict: {}",
+		"Content-Type: application/json", "User-Agent:", "X_y: z", "Http2-Settings: a", "Te: trailers", "Content-Range: bytes 0-1/2", "X-Http-Method-Override: GET", "Date: now", "Authorization: Bearer a", "Origin:", "Idempotency-Key: ", "Range: bytes=0-0", "If-Match: *"} {
+		compare(strings.Replace(plain, "\r\n\r\n", "\r\n"+field+"\r\n\r\n", 1) + plain)
+	}
+	for size := readBuffer - 3; size <= readBuffer+3; size++ { // of a request
+		head := len(request11(events, strings.Repeat(" ", 10_000), ndjson)) - 10_000
+		compare(request11(events, strings.Repeat(" ", size-head-2)+"1\n", ndjson))
+	}
 	// Everything that is one change away from what is plain.
 	head := strings.Index(plain, "\r\n\r\n") + 4
 	for at := range head {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/headgate-io/headgate/event"
 )
 
 // timed serves one end of a pipe in a bubble of time and returns the other. Times are those of the defaults.
@@ -130,4 +132,35 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 			t.Errorf("closed after %v", idle)
 		}
 	})
+}
+
+// F38, H03: behind a plain request a connection has the idle time for the first byte of the next one, and that the time of any header.
+func TestF38H03SlowBehindAPlainRequest(t *testing.T) {
+	plain := request11(events, "1\n", ndjson)
+	for name, c := range map[string]struct {
+		wait        time.Duration // before a part of the next request; 0: it does not come
+		least, most time.Duration // from then on
+	}{
+		"half a header": {80 * time.Second, 10 * time.Second, 11 * time.Second},
+		"nothing":       {0, 90 * time.Second, 91 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn := timed(t, Config{}, &fakeStream{})
+				for range 2 {
+					conn.send(plain).answer().want(t, 200, "")
+				}
+				start := time.Now()
+				if c.wait > 0 {
+					<-time.After(c.wait)
+					start = time.Now()
+					conn.send(plain[:len(plain)/2]).answer().want(t, 408, event.RequestTimeout)
+				}
+				conn.closed()
+				if took := time.Since(start); took < c.least || took > c.most {
+					t.Errorf("closed after %v", took)
+				}
+			})
+		})
+	}
 }
