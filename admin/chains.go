@@ -152,7 +152,7 @@ func (a *Activation) fit() error {
 	case !slices.Contains([]string{"active", "shadow", "canary"}, a.Stage):
 		return event.Problemf(event.BadParameter, "stage is active, shadow or canary, not %q", a.Stage)
 	case canary && (a.Percent < 1 || a.Percent > 100):
-		return event.Problemf(event.BadParameter, "percent: a canary has 1 to 100 of the producers, got %d", a.Percent)
+		return event.Problemf(event.BadParameter, "percent: a canary needs its share of the producers, 1 to 100 (--percent 10), not %d", a.Percent)
 	case !canary && a.Percent != 0:
 		return event.Problemf(event.BadParameter, "percent is of a canary, not of stage %s", a.Stage)
 	case !slices.Contains([]string{"", "policy", "previous"}, a.OnSuspend):

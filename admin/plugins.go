@@ -73,7 +73,7 @@ func passed(v Version) error {
 	if failed == nil {
 		return nil
 	}
-	return &refusedError{event.Problemf(event.PluginRefused, "failed: %s", strings.Join(failed, ", ")), v.Checks}
+	return &refusedError{event.Problemf(event.PluginRefused, "failed: %s", strings.Join(slices.Compact(failed), ", ")), v.Checks}
 }
 
 func (s *Server) upload(w http.ResponseWriter, r *http.Request) error {

@@ -80,7 +80,10 @@ func (r *letterReader) add(b *replayBatch, l *admin.Letter) bool {
 func (b *replayBatch) batch(stream string, ack event.Level, now time.Time) *event.Batch {
 	out := &event.Batch{
 		Stream: stream, ID: requestid.New(now), Syntax: b.syntax, Producer: []byte(b.producer), Arrived: now.UnixNano(), Ack: ack,
-		Key: []byte(b.requestKey), HasKey: b.hasKey, Replay: true, Events: make([]event.Event, len(b.letters)),
+		HasKey: b.hasKey, Replay: true, Events: make([]event.Event, len(b.letters)),
+	}
+	if b.hasKey {
+		out.Key = []byte(b.requestKey)
 	}
 	for i := range b.letters {
 		l := &b.letters[i]

@@ -141,6 +141,9 @@ func TestReplayThatFailsAgain(t *testing.T) {
 			if at := e.Attributes; at["tries"] != fmt.Sprint(try) || !strings.HasSuffix(at["replay_of"], fmt.Sprint(".", try*2-1+i)) || at["producer"] != "127.0.0.1" || e.Data != fmt.Sprint("t", i+1) {
 				t.Errorf("try %d: %+v", try, e)
 			}
+			if key, has := e.Attributes["request_key"]; has {
+				t.Errorf("try %d: its request had no key, and now has %q", try, key)
+			}
 		}
 	}
 	v, err := in.Plugin(t.Context(), "scripted")

@@ -84,7 +84,7 @@ func (x *expectations) finish() (string, error) {
 		return "", fmt.Errorf("%s expects %d more events than there are", x.file, missing)
 	}
 	if x.differ > 0 {
-		return "", fmt.Errorf("%d of %d events became something else than %s expects", x.differ, x.at, x.file)
+		return "", fmt.Errorf("%d of %d events became something else than %s expects; if that is meant, --accept writes it anew", x.differ, x.at, x.file)
 	}
 	return fmt.Sprintf("all as %s expects", x.file), nil
 }

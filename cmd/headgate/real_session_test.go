@@ -45,7 +45,7 @@ func TestF60SendFallsBackToHTTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, errs := p.headgate(0, "send", "--proto", "quic", "--quic-url", "https://127.0.0.1:9", "--stream", "web", file)
-	if !strings.Contains(out, `"sent":2,"accepted":2`) {
+	if !strings.Contains(out, `"sent":2,"accepted":2`) || strings.Count(errs, "sending over HTTP at "+p.http) != 1 {
 		t.Errorf("%s%s", out, errs)
 	}
 }

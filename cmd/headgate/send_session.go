@@ -22,6 +22,8 @@ type talk struct {
 	flying []*flying // handed over, oldest first
 	handed int       // events
 	notice atomic.Pointer[string]
+	overTo string                 // where it goes over HTTP, until that is said
+	over   atomic.Pointer[string] // why it does
 }
 
 // flying is a batch whose outcome is not known yet.
@@ -75,17 +77,35 @@ func (r *route) talk(s *sender) (*talk, error) {
 	level, _ := event.ParseLevel(s.options.ack)
 	t := &talk{sender: s}
 	cfg := client.Config{Address: at.Host, Stream: s.options.stream, Token: to.token, Level: session.Level(level), Framing: framing,
-		TLS: to.tls, Session: s.name, Notice: func(code, detail string) { said := code + ": " + detail; t.notice.Store(&said) }}
+		TLS: to.tls, Session: s.name, Notice: t.noted}
 	if s.options.ordering != "" {
 		cfg.Fields = append(cfg.Fields, session.Field{Name: orderingField, Value: s.options.ordering})
 	}
 	if tcp, err := r.tcp.dial(); err == nil {
 		if u, err := url.Parse(tcp.base); err == nil && u.Hostname() == at.Hostname() {
-			cfg.HTTP = tcp.base
+			cfg.HTTP, t.overTo = tcp.base, tcp.base
 		}
 	}
 	t.client, err = client.New(cfg)
 	return t, err
+}
+
+// noted keeps why events wait, or go over HTTP. Other goroutines call it.
+func (t *talk) noted(code, detail string) {
+	said := code + ": " + detail
+	t.notice.Store(&said)
+	if code == "udp" {
+		t.over.CompareAndSwap(nil, &detail)
+	}
+}
+
+// sayOver tells once that events go over HTTP.
+func (t *talk) sayOver() {
+	if why := t.over.Load(); why != nil && t.overTo != "" {
+		t.progress.clear()
+		fmt.Fprintf(t.stderr, "headgate send: %s at %s (--quic-url says where QUIC is spoken)\n", *why, t.overTo)
+		t.overTo = ""
+	}
 }
 
 // sendAll sends until the file ends or the session fails; s.total says how far it came.
@@ -172,6 +192,7 @@ func (t *talk) settle(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, max(t.options.timeout, time.Second))
 	defer cancel()
 	r, err := f.sent.Wait(limited)
+	t.sayOver()
 	if err != nil {
 		return t.stopped(f, err)
 	}

@@ -22,7 +22,7 @@ func (s *Stream) Changeable(old *Stream) error {
 		return err
 	}
 	if !looser(old.Ordering, s.Ordering) {
-		return event.Problemf(event.BadConfiguration, "ordering: can become looser while the stream exists (strict, then source, then none), not %s after %s", s.Ordering, old.Ordering)
+		return event.Problemf(event.BadConfiguration, "ordering: can become looser while the stream exists (strict, then source, then none), not %s after %s; requests can ask for a stricter one (Headgate-Ordering)", s.Ordering, old.Ordering)
 	}
 	for name, same := range map[string]bool{
 		"hash": s.Hash == old.Hash, "backend": s.Backend == old.Backend, "codec": s.Codec == old.Codec, "linger": s.Linger == old.Linger, "frame": s.Frame == old.Frame,

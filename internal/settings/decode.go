@@ -189,14 +189,14 @@ func scalars(t reflect.Type, prefix string) (all []string) {
 func nearest(word string, candidates []string) string {
 	best, distance := "", 1+max(3, len(word)/3)
 	for _, c := range candidates {
-		if d := levenshtein.ComputeDistance(word, c); d < distance {
+		if d := levenshtein.ComputeDistance(word, c); d < distance && 2*d <= max(len(word), len(c)) {
 			best, distance = c, d
 		}
 	}
 	switch {
 	case best != "":
 		return "; did you mean " + strconv.Quote(best) + "?"
-	case len(candidates) > 0 && len(candidates) <= 12:
+	case len(candidates) > 0 && len(candidates) <= 24:
 		return "; valid here: " + strings.Join(candidates, ", ")
 	}
 	return ""

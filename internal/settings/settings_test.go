@@ -75,6 +75,7 @@ func TestDecodeNamesEachErrorByItsPath(t *testing.T) {
 	for doc, want := range map[string]string{
 		"http: {listn: x}":                          `http.listn: unknown setting; did you mean "listen"?`,
 		"streams: {web: {partitons: 3}}":            `streams.web.partitons: unknown setting; did you mean "partitions"?`,
+		"streams: {web: {xy: 3}}":                   `streams.web.xy: unknown setting; valid here: partitions`,
 		"memory: many":                              `memory: "many" is not a size`,
 		"http: {read_timeout: 10}":                  `http.read_timeout: "10" is not a duration`,
 		"http: 7":                                   `http: `,

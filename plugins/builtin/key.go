@@ -42,7 +42,10 @@ func (k Key) Validate() error {
 // Headgate-Key (Batch.Key), then from the CloudEvents attribute partitionkey. It rejects events whose key can't be one.
 func (k Key) FillKeys(b *event.Batch) {
 	shared, has := k.ofRequest(b)
-	b.Common = shared
+	b.Common = nil // not empty, which is a key
+	if has {
+		b.Common = shared
+	}
 	for i := range b.Events {
 		e := &b.Events[i]
 		if e.Verdict != event.Keep || e.HasKey {
