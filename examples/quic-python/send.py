@@ -181,9 +181,9 @@ async def send(options, session):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("address")
+    parser.add_argument("address", help="HOST:PORT of the gateway's UDP listener")
     parser.add_argument("stream")
-    parser.add_argument("file")
+    parser.add_argument("file", help="an event a line")
     parser.add_argument("--token", default="")
     parser.add_argument("--batch", type=int, default=500)
     parser.add_argument("--attempts", type=int, default=10)
