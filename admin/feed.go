@@ -56,6 +56,9 @@ func (s *Server) readAs(r *http.Request, f *feed, read func(context.Context, *fe
 	default:
 		err = nil // the client left or we stop: what was read is whole lines
 	}
+	if p := (*event.Problem)(nil); f.started && err != nil && err != errEnough && !errors.As(err, &p) { // else asProblem says it
+		s.deps.Log.Error("reading broke off", "path", r.URL.Path, "error", err)
+	}
 	return f.finish(err)
 }
 

@@ -27,12 +27,17 @@ func (s *Set) Unread() bool {
 }
 
 // Recall adds an id whose event was found stored, as finished at a moment, and has it kept in the log; it reports false when the
-// id was there, or is too old. It is called behind Keep and before any Claim, in the order of the moments.
+// id was there, is too old, or would take the place of one that was finished no earlier: that is one that had to make room already,
+// and each start would bring such back in place of what came behind them. It is called behind Keep and before any Claim, in the order
+// of the moments.
 func (s *Set) Recall(o Owner, id ID, at, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, ok := placed(s.made, now, at.Unix())
+	sec, ok := placed(s.made, now, at.Unix())
 	if _, found := s.find(id); found || !ok || now.Sub(at) > s.age {
+		return false
+	}
+	if s.finished >= s.limit && sec <= s.entry(s.shares.heap[0].held.oldest-1).at {
 		return false
 	}
 	s.restore(o, id, at.Unix(), now)

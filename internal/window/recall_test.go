@@ -34,3 +34,30 @@ func TestF46RecalledIDs(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 }
+
+// F46: what had to make room before a crash does not come back in place of what came behind it; what is newer than that does.
+func TestF46WhatHadToMakeRoomIsNotRecalled(t *testing.T) {
+	const limit = 4
+	log := &records{}
+	s := RecoverSet(limit, time.Minute, epoch)
+	s.Keep(log, true, epoch)
+	at := func(i int) time.Time { return epoch.Add(time.Duration(i-20) * time.Second) }
+	id := func(i int) ID { return ID{7, uint64(i)} }
+	for i := range limit + 3 {
+		if !s.Recall(1, id(i), at(i), epoch) {
+			t.Fatalf("%d is not recalled", i)
+		}
+	}
+	next := log.next(t, s, false, epoch)
+	next.Keep(log, true, epoch)
+	for _, owner := range []Owner{1, 2} {
+		for i := range limit + 3 {
+			if next.Recall(owner, id(i), at(i), epoch) || next.Known(id(i), epoch) != (i >= 3) {
+				t.Errorf("owner %d: %d came back", owner, i)
+			}
+		}
+	}
+	if last := id(limit + 3); !next.Recall(2, last, at(limit+3), epoch) || !next.Known(last, epoch) || next.Known(id(3), epoch) {
+		t.Error("the newest is not recalled in place of the oldest")
+	}
+}
