@@ -26,8 +26,12 @@ func (s *Set) Unread() bool {
 	return s.unread
 }
 
+// lately is how many seconds the oldest id of the largest share may be behind one that no log has yet: shares of a process that lived
+// for a second are that young.
+const lately = 5
+
 // Recall adds an id whose event was found stored, as finished at a moment, and has it kept in the log; it reports false when the
-// id was there, is too old, or would take the place of one that was finished no earlier: that is one that had to make room already,
+// id was there, is too old, or would take the place of one that was finished well behind it: that is one that had to make room already,
 // and each start would bring such back in place of what came behind them. It is called behind Keep and before any Claim, in the order
 // of the moments.
 func (s *Set) Recall(o Owner, id ID, at, now time.Time) bool {
@@ -37,7 +41,7 @@ func (s *Set) Recall(o Owner, id ID, at, now time.Time) bool {
 	if _, found := s.find(id); found || !ok || now.Sub(at) > s.age {
 		return false
 	}
-	if s.finished >= s.limit && sec <= s.entry(s.shares.heap[0].held.oldest-1).at {
+	if s.finished >= s.limit && sec+lately < s.entry(s.shares.heap[0].held.oldest-1).at {
 		return false
 	}
 	s.restore(o, id, at.Unix(), now)

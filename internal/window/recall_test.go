@@ -41,7 +41,7 @@ func TestF46WhatHadToMakeRoomIsNotRecalled(t *testing.T) {
 	log := &records{}
 	s := RecoverSet(limit, time.Minute, epoch)
 	s.Keep(log, true, epoch)
-	at := func(i int) time.Time { return epoch.Add(time.Duration(i-20) * time.Second) }
+	at := func(i int) time.Time { return epoch.Add(time.Duration(7*i-55) * time.Second) }
 	id := func(i int) ID { return ID{7, uint64(i)} }
 	for i := range limit + 3 {
 		if !s.Recall(1, id(i), at(i), epoch) {
