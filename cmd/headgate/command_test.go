@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -102,6 +103,13 @@ func scripted(t *testing.T, answers ...reply) *script {
 	t.Setenv("HEADGATE_URL", s.URL)
 	t.Setenv("HEADGATE_ADMIN_URL", s.URL)
 	return s
+}
+
+// sent are the requests so far.
+func (s *script) sent() []seen {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
 }
 
 func (s *script) answer(w http.ResponseWriter, r *http.Request) {

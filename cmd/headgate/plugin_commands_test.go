@@ -29,15 +29,15 @@ func TestPluginPushAsksAgainWhenTheAnswerIsLost(t *testing.T) {
 	file := temporary(t, "p.wasm", "abc")
 	s := scripted(t, reply{}, reply{status: 504, body: "<html>"}, refused(503, "overloaded"), reply{status: 200, body: versionDoc})
 	r := command(t, "", "plugin", "push", "p", file).expect(t, 0, "asking again")
-	if r.out != "p sha256:0123456789abcdef (3 bytes; extractor+filter, Go)\n" || len(s.requests) != 4 || s.requests[3].body != "abc" {
-		t.Errorf("%q after %d requests", r.out, len(s.requests))
+	if r.out != "p sha256:0123456789abcdef (3 bytes; extractor+filter, Go)\n" || len(s.sent()) != 4 || s.sent()[3].body != "abc" {
+		t.Errorf("%q after %d requests", r.out, len(s.sent()))
 	}
 	scripted(t, reply{}, refused(422, "plugin_refused", `"checks":[{"check":"compile","ok":false,"code":"E_COMPILE_TIME","detail":"too long"}]`))
 	command(t, "", "plugin", "push", "p", file).expect(t, 1, "E_COMPILE_TIME")
 	s = scripted(t, reply{})
 	command(t, "", "plugin", "push", "p", file).expect(t, 1, "no answer whether the version was stored (headgate plugin show p tells)")
-	if len(s.requests) != uploadRepeats+1 {
-		t.Errorf("%d requests", len(s.requests))
+	if len(s.sent()) != uploadRepeats+1 {
+		t.Errorf("%d requests", len(s.sent()))
 	}
 }
 
