@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"runtime"
 	"time"
 
 	"github.com/headgate-io/headgate/internal/settings"
@@ -14,6 +15,6 @@ func (g *Gateway) newHost() (*plugins.Host, error) {
 	}
 	return plugins.New(plugins.Config{
 		MaxMemory: int(g.cfg.Plugins.Memory), Deadline: time.Duration(g.cfg.Plugins.Deadline), Trust: trust,
-		CacheDir: g.folder.File("plugin-cache"), Compiler: g.deps.Compiler, Spread: spread(),
+		CacheDir: g.folder.File("plugin-cache"), Compiler: g.deps.Compiler, Cores: runtime.GOMAXPROCS(0),
 	}, g.log, g.metrics)
 }

@@ -29,7 +29,7 @@ type Config struct {
 	Untested  bool          // the tests that modules bring are not run
 	Patient   bool          // callers may make guests trap as often as they like, as in a trial
 	Trust     *Trust        // whose signature an upload needs; nil: nobody's
-	Spread    func(int)     // gives the Go runtime so many processors more than usual, for guests that compute for long; nil: nobody bounds them
+	Cores     int           // of which guests that compute for long take all but one, or the only one; 0: nobody bounds them
 	CacheDir  string        // folder for compiled modules, empty for none. They are executed unchecked: only this user may write there
 }
 
@@ -94,7 +94,7 @@ func New(cfg Config, log *slog.Logger, reg prometheus.Registerer) (*Host, error)
 			traps: trapsPerSecond, replacements: replacementsPerSecond, time: time.Duration(deadlinesAtOnce * float64(cfg.Deadline)),
 		}
 	}
-	return &Host{cfg: cfg, compileLimits: compileLimits{compileSeconds, compileBytes, compileWall}, log: log, metrics: m, journals: journals{all: map[version]*journal{}}, compile: make(chan struct{}, 1), seats: newSeats(runtime.GOMAXPROCS(0), cfg.Spread), apart: compilesApart && len(cfg.Compiler) > 0}, nil
+	return &Host{cfg: cfg, compileLimits: compileLimits{compileSeconds, compileBytes, compileWall}, log: log, metrics: m, journals: journals{all: map[version]*journal{}}, compile: make(chan struct{}, 1), seats: newSeats(cfg.Cores), apart: compilesApart && len(cfg.Compiler) > 0}, nil
 }
 
 // Admit makes all checks of a module that is not signed: see AdmitSigned.

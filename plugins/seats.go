@@ -6,37 +6,29 @@ import (
 	"time"
 )
 
-// seats bounds how many guests compute for long at the same time, and has the Go runtime make room for them. Compiled code keeps
-// one of the runtime's processors as long as it computes, and the requests of other streams lack it. So a guest that computes
-// for long has a seat, and for each seat that is taken the runtime has one processor more than usual: the cores are then shared
-// out by the system, which can interrupt what it likes. A nil *seats holds nobody up.
+// seats bounds how many guests compute for long at the same time. Compiled code keeps one of the Go runtime's processors as long as
+// it computes, and the requests of other streams lack it. So a guest that computes for long has a seat, of which there is one less
+// than there are processors. A nil *seats holds nobody up.
 type seats struct {
-	all    int            // may be taken
-	spread func(more int) // gives the runtime so many processors more than usual
+	all int // may be taken
 
 	mu    sync.Mutex // guards the rest
 	taken int
 	line  []chan struct{} // who waits, in order, while all are taken; closed when the seat is theirs
-	more  int             // what spread was told last
-	empty *time.Timer     // runs while none is taken
 }
 
 const (
 	seatWhenFree = 1 * time.Millisecond  // of computing in one call: from then on the guest has a seat if one is free
 	seatAlways   = 4 * time.Millisecond  // and from then on it does not compute without
 	seatTurn     = 10 * time.Millisecond // of computing on a seat that others wait for
-	seatsKept    = 30 * time.Second      // none taken, until the runtime is as usual: changing it stops all goroutines for a moment
 )
 
-// newSeats leaves one core of so many to those who do not compute for long. Without spread there are none.
-func newSeats(cores int, spread func(more int)) *seats {
-	if spread == nil {
+// newSeats leaves one core of so many to those who do not compute for long. Of 0 there are none.
+func newSeats(cores int) *seats {
+	if cores == 0 {
 		return nil
 	}
-	s := &seats{all: max(1, cores-1), spread: spread}
-	s.empty = time.AfterFunc(seatsKept, s.fold)
-	s.empty.Stop()
-	return s
+	return &seats{all: max(1, cores-1)}
 }
 
 // sit takes a seat if one is free.
@@ -52,11 +44,6 @@ func (s *seats) sitLocked() bool {
 		return false
 	}
 	s.taken++
-	s.empty.Stop()
-	if s.taken > s.more {
-		s.more = s.taken
-		s.spread(s.more)
-	}
 	return true
 }
 
@@ -105,17 +92,5 @@ func (s *seats) stand() {
 		s.line = slices.Delete(s.line, 0, 1)
 		return
 	}
-	if s.taken--; s.taken == 0 {
-		s.empty.Reset(seatsKept)
-	}
-}
-
-// fold makes the runtime as usual when no seat has been taken for some time.
-func (s *seats) fold() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.taken == 0 && s.more > 0 {
-		s.more = 0
-		s.spread(0)
-	}
+	s.taken--
 }
