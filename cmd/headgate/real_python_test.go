@@ -19,13 +19,14 @@ func TestPythonSendsInASession(t *testing.T) {
 	if exec.Command(python, "-c", "import aioquic").Run() != nil {
 		t.Skip("python3 with aioquic is not there")
 	}
-	p := startGateway(t, t.TempDir(), onQUIC...)
+	data := t.TempDir()
+	p := startGateway(t, data, onQUIC...)
 	file := filepath.Join(t.TempDir(), "events.ndjson")
 	if err := os.WriteFile(file, []byte(strings.Repeat("{\"n\":1}\n", 3000)+"{\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	send := func(stream string) (code int, out, errs string) {
-		cmd := exec.Command(python, "../../examples/quic-python/send.py", strings.TrimPrefix(p.quicURL(), "https://"), stream, file, "--insecure")
+		cmd := exec.Command(python, "../../examples/quic-python/send.py", "--stream", stream, "--address", strings.TrimPrefix(p.quicURL(), "https://"), "--ca", filepath.Join(data, "development.crt"), file)
 		var stdout, stderr bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
 		cmd.Run()

@@ -1,7 +1,7 @@
 """Sends the lines of a file as events to a Headgate in a session over QUIC (docs/quic.md).
 
     pip install aioquic
-    python send.py 127.0.0.1:8443 STREAM FILE [--insecure] [--token TOKEN]
+    python send.py --stream STREAM FILE [--address HOST:PORT] [--ca FILE] [--token TOKEN]
 
 It prints what became of the events, names those that were rejected, and exits 1 if there are any, or if something is not
 acknowledged. It is an example of the protocol: it holds the whole file, and goes on with its session when a connection is lost.
@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import collections
 import json
+import os
 import random
 import secrets
 import ssl
@@ -22,6 +23,7 @@ from aioquic.quic.configuration import QuicConfiguration
 HELLO, EVENTS, FIN = 1, 2, 3
 WELCOME, ACK, RESULT, REJECT, CREDIT, SLOWDOWN, GOAWAY, ERROR = range(16, 24)
 DURABLE, LINES = 2, 1
+DEVELOPMENT = "headgate-data/development.crt"  # that of a gateway which was started here
 HANDSHAKE = 2  # seconds, within which an answer comes or UDP does not come through
 
 
@@ -156,12 +158,14 @@ async def handshake(connection, address):
     try:
         await done
     except ConnectionError as lost:
-        raise ConnectionError(str(lost) or f"the handshake with {address} failed; a self-signed certificate needs --insecure")
+        raise ConnectionError(str(lost) or f"the handshake with {address} failed; a self-signed certificate needs --ca or --insecure")
 
 
 async def send(options, session):
     host, _, port = options.address.rpartition(":")
     configuration = QuicConfiguration(is_client=True, alpn_protocols=["headgate/1"], server_name=host)
+    if options.ca:
+        configuration.load_verify_locations(cafile=options.ca)
     if options.insecure:
         configuration.verify_mode = ssl.CERT_NONE
     for attempt in range(options.attempts):
@@ -181,9 +185,11 @@ async def send(options, session):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("address", help="HOST:PORT of the gateway's UDP listener")
-    parser.add_argument("stream")
+    parser.add_argument("--stream", required=True)
     parser.add_argument("file", help="an event a line")
+    parser.add_argument("--address", default="127.0.0.1:8443", help="HOST:PORT of the gateway's UDP listener")
+    parser.add_argument("--ca", default=DEVELOPMENT if os.path.exists(DEVELOPMENT) else None,
+                        help="certificates of who may have signed the gateway's, besides those of the system; default: " + DEVELOPMENT)
     parser.add_argument("--token", default="")
     parser.add_argument("--batch", type=int, default=500)
     parser.add_argument("--attempts", type=int, default=10)
