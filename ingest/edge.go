@@ -100,7 +100,7 @@ func (e *edge) handle(ctx context.Context, fast *fasthttp.RequestCtx) {
 	start := time.Now()
 	c := fast.Conn().(*conn)
 	found, a := e.answer(ctx, fast, start)
-	if a.close || e.age > 0 && start.Sub(c.since) > e.age {
+	if e.isLast(c, &a, start) {
 		fast.SetConnectionClose()
 	}
 	failpoint.Pass(failpoint.Answer)
@@ -196,11 +196,31 @@ func (e *edge) bodyTime(length int64) time.Duration {
 	return bodyTime(length)
 }
 
-func (e *edge) write(fast *fasthttp.RequestCtx, c *conn, a *answer) {
+// isLast reports whether the connection is closed behind an answer.
+func (e *edge) isLast(c *conn, a *answer, start time.Time) bool {
+	return a.close || e.age > 0 && start.Sub(c.since) > e.age
+}
+
+// begin is called before an answer is written, which the connection owes memory for until it is sent.
+func (e *edge) begin(c *conn, a *answer) {
 	if a.close {
 		c.linger.Store(true)
 	}
+	e.core.charge(a)
+	c.owe(e.core.budget, a.owed)
 	c.socket.answer()
+}
+
+// charge has the memory of a document paid for that has outgrown its room, if it is not yet.
+func (c *core) charge(a *answer) {
+	if len(a.doc) > mostRoom && a.owed == 0 {
+		a.owed = int64(cap(a.doc))
+		c.budget.Charge(a.owed)
+	}
+}
+
+func (e *edge) write(fast *fasthttp.RequestCtx, c *conn, a *answer) {
+	e.begin(c, a)
 	fast.SetStatusCode(a.status)
 	h := &fast.Response.Header
 	h.SetContentType(a.mediaType)
@@ -212,15 +232,9 @@ func (e *edge) write(fast *fasthttp.RequestCtx, c *conn, a *answer) {
 	}
 	if len(a.doc) <= mostRoom {
 		fast.SetBody(a.doc) // a copy, into memory that goes round
-		c.owe(e.core.budget, a.owed)
-		return
+	} else {
+		fast.Response.SetBodyRaw(a.doc)
 	}
-	fast.Response.SetBodyRaw(a.doc)
-	if a.owed == 0 {
-		a.owed = int64(cap(a.doc))
-		e.core.budget.Charge(a.owed)
-	}
-	c.owe(e.core.budget, a.owed)
 }
 
 // panicked turns a panic into an answer: one request fails, the process lives.

@@ -41,11 +41,8 @@ func (r *ride) give(doc []byte) {
 	if r.lost {
 		return
 	}
-	h := &r.head
-	h.request, h.plan, r.body.rest = request{}, plan{}, nil
-	if cap(doc) > 0 && cap(doc) <= mostRoom {
-		h.room = doc[:0]
-	}
+	r.head.clear(doc)
+	r.body.rest = nil
 	if cap(r.out) > 2*mostRoom {
 		r.out = nil
 	}
@@ -171,20 +168,12 @@ func (x *express) answer(c *conn, start time.Time) (a answer, ok bool) {
 // write sends the answer, and makes it the last one where it has to be.
 func (x *express) write(c *conn, a *answer, start time.Time) (last bool, err error) {
 	e, r := x.edge, c.ride
-	last = a.close || e.age > 0 && start.Sub(c.since) > e.age || x.stopping.Load() || c.turn.Load() == leaving
+	last = e.isLast(c, a, start) || x.stopping.Load() || c.turn.Load() == leaving
 	failpoint.Pass(failpoint.Answer)
-	if a.close {
-		c.linger.Store(true)
-	}
+	e.begin(c, a)
 	now := time.Now()
 	r.out = x.compose(r.out[:0], a, now, last)
 	e.core.metrics.posted(a.status, now.Sub(start))
-	if len(a.doc) > mostRoom && a.owed == 0 {
-		a.owed = int64(cap(a.doc))
-		e.core.budget.Charge(a.owed)
-	}
-	c.owe(e.core.budget, a.owed)
-	c.socket.answer()
 	_, err = c.socket.Write(r.out)
 	c.settle()
 	c.socket.readBy = now.Add(x.idle)

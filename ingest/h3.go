@@ -125,10 +125,7 @@ func (h *h3) write3(w http.ResponseWriter, a *answer) {
 	if a.status != http.StatusNoContent {
 		fields["Content-Length"] = []string{strconv.Itoa(len(a.doc))}
 	}
-	if a.owed == 0 && len(a.doc) > mostRoom {
-		a.owed = int64(cap(a.doc))
-		h.core.budget.Charge(a.owed)
-	}
+	h.core.charge(a)
 	defer h.core.budget.Release(a.owed)
 	control := http.NewResponseController(w)
 	control.SetWriteDeadline(time.Now().Add(writeTimeout + time.Duration(len(a.doc))*time.Second/slowest))

@@ -33,11 +33,16 @@ const mostRoom = 16 << 10
 
 // free gives the head back with the room of the answer's document.
 func (h *head) free(doc []byte) {
+	h.clear(doc)
+	heads.Put(h)
+}
+
+// clear leaves a head that may be used again.
+func (h *head) clear(doc []byte) {
 	h.request, h.refused, h.plan, h.body, h.of = request{}, nil, plan{}, body{}, nil
 	if cap(doc) > 0 && cap(doc) <= mostRoom {
 		h.room = doc[:0]
 	}
-	heads.Put(h)
 }
 
 // identity is that of the request; h may be nil.

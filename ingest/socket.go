@@ -31,9 +31,7 @@ func (s *socket) SetReadDeadline(t time.Time) error {
 }
 
 func (s *socket) Read(p []byte) (int, error) {
-	if !s.readBy.IsZero() && (s.readSet.IsZero() || s.readBy.Before(s.readSet)) {
-		s.armRead()
-	}
+	s.hurry()
 	n, err := s.Conn.Read(p)
 	for n == 0 && s.early(err) {
 		s.armRead()
@@ -44,15 +42,20 @@ func (s *socket) Read(p []byte) (int, error) {
 
 // await is Read by what tries it: once, and again whenever there is something to read.
 func (s *socket) await(raw syscall.RawConn, try func(fd uintptr) bool) error {
-	if !s.readBy.IsZero() && (s.readSet.IsZero() || s.readBy.Before(s.readSet)) {
-		s.armRead()
-	}
+	s.hurry()
 	err := raw.Read(try)
 	for s.early(err) {
 		s.armRead()
 		err = raw.Read(try)
 	}
 	return err
+}
+
+// hurry sets the deadline of the socket where that would come too late.
+func (s *socket) hurry() {
+	if !s.readBy.IsZero() && (s.readSet.IsZero() || s.readBy.Before(s.readSet)) {
+		s.armRead()
+	}
 }
 
 // armRead sets the deadline of the socket. An error will be that of the Read, too.
