@@ -33,8 +33,12 @@ func (a *attachment) appendAck(frames []byte, acked, upTo, delivered uint64) []b
 	return frames
 }
 
-// deliveredNow is the watermark. A log may say more of it than of what is settled, which comes again then.
+// deliveredNow is the watermark, which is said at the level delivered alone. A log may say more of it than of what is settled, which
+// comes again then.
 func (a *attachment) deliveredNow() uint64 {
+	if a.level != event.Delivered {
+		return 0
+	}
 	a.of.mu.Lock()
 	defer a.of.mu.Unlock()
 	return min(a.p.delivered, a.p.settled)
