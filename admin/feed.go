@@ -56,7 +56,8 @@ func (s *Server) readAs(r *http.Request, f *feed, read func(context.Context, *fe
 	default:
 		err = nil // the client left or we stop: what was read is whole lines
 	}
-	if p := (*event.Problem)(nil); f.started && err != nil && err != errEnough && !errors.As(err, &p) { // else asProblem says it
+	_, told := errors.AsType[*event.Problem](err)
+	if f.started && err != nil && !told && !errors.Is(err, errEnough) { // what has not started asProblem says
 		s.deps.Log.Error("reading broke off", "path", r.URL.Path, "error", err)
 	}
 	return f.finish(err)
