@@ -219,9 +219,7 @@ func TestF58GatewayRestarts(t *testing.T) {
 		g.end()
 		h := serveSessionsAt(t, s, g.Network)
 		defer h.end()
-		for _, r := range log.records {
-			h.raw.Restore(r, time.Now())
-		}
+		restore(h.raw, log.records)
 		p.accepted(more)
 		if err := p.Close(t.Context()); err != nil {
 			t.Error(err)

@@ -87,9 +87,7 @@ func TestDeliveredStaysBehindWhatIsDurable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := serveSessions(t, undelivered())
 		defer g.end()
-		for _, r := range log.records {
-			g.raw.Restore(r, time.Now())
-		}
+		restore(g.raw, log.records)
 		hello.Acked = 0
 		c := g.dial()
 		defer c.close()
@@ -132,9 +130,7 @@ func TestDeliveredGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := serveSessions(t, &fakeStream{})
 		defer g.end()
-		for _, r := range log.records {
-			g.raw.Restore(r, time.Now())
-		}
+		restore(g.raw, log.records)
 		c := g.dial()
 		defer c.close()
 		c.welcome(hello)

@@ -55,9 +55,7 @@ func TestSessionGoesOnAtAHigherLevelWhenItsEventsAreThere(t *testing.T) {
 		d.events(2, `"two"`)
 		d.until(isAck(session.Durable, 2))
 		other := newSessions(t.Context(), g.raw.core, time.Second)
-		for _, r := range log.records {
-			other.Restore(r, time.Now())
-		}
+		restore(other, log.records)
 		if p := other.producer(sessionKey{"", "s", "a"}); p.settled != 2 || p.durable != 2 {
 			t.Errorf("another process has it settled up to %d, durable up to %d", p.settled, p.durable)
 		}

@@ -656,9 +656,7 @@ func TestSessionsAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := serveSessions(t, &fakeStream{})
 		defer g.end()
-		for _, r := range log.records {
-			g.raw.Restore(r, time.Now())
-		}
+		restore(g.raw, log.records)
 		g.raw.Restore([]byte("\xff\xff"), time.Now()) // damage is no session
 		if err := g.raw.Snapshot(func(r []byte) error { again.Append(r); return nil }); err != nil {
 			t.Fatal(err)
@@ -684,6 +682,13 @@ type memoryLog struct {
 
 func (l *memoryLog) Append(r []byte) { l.records = append(l.records, slices.Clone(r)); l.unflushed++ }
 func (l *memoryLog) Flush()          { l.unflushed = 0 }
+
+// restore has sessions take over the records of an earlier process.
+func restore(s *sessions, records [][]byte) {
+	for _, r := range records {
+		s.Restore(r, time.Now())
+	}
+}
 
 // Sessions that nobody uses are forgotten when there are too many.
 func TestSessionsAreForgotten(t *testing.T) {

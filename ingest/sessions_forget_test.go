@@ -48,9 +48,7 @@ func TestSessionsAreForgottenWithALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := serveSessions(t, &fakeStream{})
 		defer g.end()
-		for _, r := range log.records[:3] { // up to the loss
-			g.raw.Restore(r, time.Now())
-		}
+		restore(g.raw, log.records[:3]) // up to the loss
 		c := g.dial()
 		defer c.close()
 		if w := c.welcome(hello("here")); w.Settled != 0 {
@@ -60,9 +58,7 @@ func TestSessionsAreForgottenWithALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := serveSessions(t, &fakeStream{})
 		defer g.end()
-		for _, r := range log.records {
-			g.raw.Restore(r, time.Now())
-		}
+		restore(g.raw, log.records)
 		c := g.dial()
 		defer c.close()
 		if w := c.welcome(hello("here")); w.Settled != 3 {

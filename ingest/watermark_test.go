@@ -78,9 +78,7 @@ func TestAcceptedSessionsHearOfDurability(t *testing.T) {
 		}
 		for what, records := range map[string][][]byte{"log": log.records, "snapshot": snapshot} {
 			other := newSessions(t.Context(), g.raw.core, time.Second)
-			for _, r := range records {
-				other.Restore(r, time.Now())
-			}
+			restore(other, records)
 			if p := other.producer(sessionKey{"", "s", "a"}); p.settled != 3 {
 				t.Errorf("another process has it settled up to %d by the %s, only 3 is durable", p.settled, what)
 			}
