@@ -1,32 +1,18 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/headgate-io/headgate/forward"
+	"github.com/headgate-io/headgate/forward/forwardtest"
 	"github.com/headgate-io/headgate/sdk/consume"
 )
-
-// slowNode is an HTTP node that takes time for the events of one key, as long as it is slow, and keeps all events in the order
-// in which it took them. What comes again under its number is known.
-type slowNode struct {
-	*httptest.Server
-	t      *testing.T
-	each   time.Duration
-	quick  chan struct{} // closed: nothing takes time any more
-	mu     sync.Mutex
-	events []strictEvent
-	lanes  map[uint32]uint64
-}
 
 // strictEvent is an event as it is sent.
 type strictEvent struct {
@@ -34,57 +20,31 @@ type strictEvent struct {
 	N int
 }
 
-func newSlowNode(t *testing.T, each time.Duration) *slowNode {
-	n := &slowNode{t: t, each: each, quick: make(chan struct{}), lanes: map[uint32]uint64{}}
-	n.Server = httptest.NewServer(n)
-	t.Cleanup(n.Close)
-	return n
-}
-
-// ServeHTTP takes a run.
-func (n *slowNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	payload, err := io.ReadAll(r.Body)
-	if err != nil {
-		panic(http.ErrAbortHandler)
-	}
-	var all []consume.Event
-	err = consume.Decode(payload, r.Header.Get("Content-Encoding"), r.Header.Get("Content-Type"), func(e consume.Event) error {
-		e.Data, e.Key = bytes.Clone(e.Data), bytes.Clone(e.Key)
-		all = append(all, e)
-		return nil
+// dawdle has the node take time for the events of the hot key, until what it returns is closed.
+func (n *node) dawdle(t *testing.T, each time.Duration) (quick chan struct{}) {
+	quick = make(chan struct{})
+	n.Judge(func(r *forward.Run) forwardtest.Answer {
+		hot := 0
+		err := consume.Decode(r.Payload, r.ContentEncoding, r.ContentType, func(e consume.Event) error {
+			if string(e.Key) == hotKey {
+				hot++
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("a run: %v", err)
+		}
+		taken := make(chan struct{})
+		go func() {
+			defer close(taken)
+			select {
+			case <-time.After(time.Duration(hot) * each):
+			case <-quick:
+			}
+		}()
+		return forwardtest.Answer{After: taken}
 	})
-	if err != nil {
-		n.t.Errorf("a run: %v", err)
-	}
-	hot := countKey(all, hotKey)
-	select {
-	case <-time.After(time.Duration(hot) * n.each):
-	case <-n.quick:
-	case <-r.Context().Done():
-		panic(http.ErrAbortHandler)
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, e := range all {
-		if e.Number <= n.lanes[e.Partition] {
-			continue
-		}
-		n.lanes[e.Partition] = e.Number
-		var is strictEvent
-		if err := json.Unmarshal(e.Data, &is); err != nil {
-			n.t.Errorf("%s: %v", e.Data, err)
-		}
-		n.events = append(n.events, is)
-	}
-}
-
-func countKey(all []consume.Event, key string) (n int) {
-	for i := range all {
-		if string(all[i].Key) == key {
-			n++
-		}
-	}
-	return n
+	return quick
 }
 
 // hotKey has strictHot events in each request, and others have strictOthers.
@@ -169,9 +129,10 @@ func (c *strictClient) fault(format string, args ...any) {
 // refused, in requests with others and in such without, with a Retry-After; every event of another key is taken. What was taken is
 // there when all is delivered, once and in the order of its key, in which nothing is missing.
 func TestK08StrictKeyOverItsPartitionLeavesTheOthersAlone(t *testing.T) {
-	node := newSlowNode(t, 40*time.Millisecond) // 25 a second
+	node := newNode(t)
+	quick := node.dawdle(t, 40*time.Millisecond) // 25 a second
 	p := startGateway(t, t.TempDir(),
-		"--set", fmt.Sprintf("backends={lake: {webhook: {nodes: [%s], timeout: 5m}}}", node.URL),
+		"--set", fmt.Sprintf("backends={lake: {webhook: {nodes: [%q], timeout: 5m}}}", node.URL),
 		"--set", "streams={s: {backend: lake, key: {json: /k}, partitions: 4, ordering: strict, adaptive: {hold: 1s}}}")
 	c := &strictClient{p: p}
 	turn := time.NewTicker(20 * time.Millisecond)
@@ -188,7 +149,7 @@ func TestK08StrictKeyOverItsPartitionLeavesTheOthersAlone(t *testing.T) {
 	if first := limits[len(limits)-1]; first.Key != hotKey || !strings.Contains(first.Reason, "whose backlog grows") {
 		t.Errorf("%+v", limits)
 	}
-	close(node.quick)
+	close(quick)
 	p.drained()
 	p.until("the key has no limit any more", func() bool { return p.limits()[0].Kind == "unlimit" })
 	before := c.refused
@@ -199,7 +160,7 @@ func TestK08StrictKeyOverItsPartitionLeavesTheOthersAlone(t *testing.T) {
 	if code := p.terminate(); code != 0 {
 		t.Errorf("exit %d\n%s", code, p.log)
 	}
-	node.check(c)
+	node.check(t, c)
 }
 
 // limitChange is what the history of a table says of a limit.
@@ -223,11 +184,14 @@ func (p *process) limits() (all []limitChange) {
 }
 
 // check compares what the node has with what was acknowledged.
-func (n *slowNode) check(c *strictClient) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+func (n *node) check(t *testing.T, c *strictClient) {
+	rows, _ := n.rows(t)
 	next, last, others, faults := 0, map[string]int{}, 0, 0
-	for _, e := range n.events {
+	for _, r := range rows {
+		var e strictEvent
+		if err := json.Unmarshal([]byte(r.Data), &e); err != nil {
+			t.Fatalf("%s: %v", r.Data, err)
+		}
 		ok := true
 		if e.K == hotKey {
 			ok = e.N == next
@@ -238,15 +202,16 @@ func (n *slowNode) check(c *strictClient) {
 			last[e.K] = e.N
 			others++
 		}
-		if faults++; ok {
-			faults--
-		} else if faults < 10 {
-			n.t.Errorf("event %d of %s is not the next of its key", e.N, e.K)
+		if ok {
+			continue
+		}
+		if faults++; faults < 10 {
+			t.Errorf("event %d of %s is not the next of its key", e.N, e.K)
 		}
 	}
-	if next != c.hot || others != c.others || len(n.events) != c.hot+c.others {
-		n.t.Errorf("acknowledged: %d of the hot key and %d others; there are %d and %d, %d events in all", c.hot, c.others, next, others, len(n.events))
+	if next != c.hot || others != c.others || len(rows) != c.hot+c.others {
+		t.Errorf("acknowledged: %d of the hot key and %d others; there are %d and %d, %d events in all", c.hot, c.others, next, others, len(rows))
 	}
-	n.t.Logf("hot key: %d taken, %d refused (%d requests in part, %d whole), %d lost or out of order; other keys: %d taken, 0 refused", c.hot, c.refused,
+	t.Logf("hot key: %d taken, %d refused (%d requests in part, %d whole), %d lost or out of order; other keys: %d taken", c.hot, c.refused,
 		c.partly, c.wholly, faults, c.others)
 }
