@@ -10,8 +10,8 @@ import (
 )
 
 // mostCrowd is how many sessions are on streams before a connection may only have one. A stream costs some 11 KiB from its first byte
-// on, whether HELLO comes or not; 20,000 connections with the 64 that each may open would hold 13 GiB, and so hold a third of one.
-// Whoever has one session is never turned away.
+// on, whether HELLO comes or not; the 108,000 that 20,000 connections may open (quicdoor's shares) would hold 1.2 GB, and so hold a
+// third of that. Whoever has one session is never turned away.
 const mostCrowd = 16_384
 
 // enter counts a session on a stream of a connection that has so many with it. It reports whether there is room.

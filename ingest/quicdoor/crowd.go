@@ -16,8 +16,8 @@ type share struct {
 	uni     int64 // likewise; HTTP/3 needs three: control, and two of QPACK
 }
 
-// shares bound what a crowd holds that opens all streams that it may and sends a byte on each, which is some 7 KiB a stream whose header
-// does not end: 20,000 connections have 108,000 streams, and not 1,280,000. How many each may have is decided when it comes and stays: who
+// shares bound what a crowd holds that opens all streams that it may and sends a byte on each, which is 7 to 11 KiB a stream, whether
+// its header ends or not: 20,000 connections have 108,000 streams, and not 1,280,000. How many each may have is decided when it comes and stays: who
 // has 64 came when there were fewer than 256, so the first 256 of those that are there at any time have them at most.
 var shares = []share{{256, mostStreams, 8}, {1280, 16, 4}, {math.MaxInt64, 4, 4}} // read only
 
