@@ -27,7 +27,6 @@ type Config struct {
 	Keys    *Keys          // nil: new ones, so that clients of an earlier process learn late that it is gone
 	Idle    time.Duration  // without any packet, then a connection is over; 30 s
 	Windows int64          // bytes by which the receive windows of all connections together may grow; 128 MiB
-	Collect func()         // is called when a crowd has come or gone; nil: memory is collected and given back
 
 	shares []share // nil: shares
 }
@@ -101,13 +100,10 @@ func New(cfg Config, handlers map[string]Handler, limits Limits, log *slog.Logge
 	if cfg.Windows == 0 {
 		cfg.Windows = 128 << 20
 	}
-	if cfg.Collect == nil {
-		cfg.Collect = collect
-	}
 	if cfg.shares == nil {
 		cfg.shares = shares
 	}
-	return &Door{cfg: cfg, handlers: handlers, limits: limits, log: log, here: presence{collect: cfg.Collect}, ran: make(chan struct{})}
+	return &Door{cfg: cfg, handlers: handlers, limits: limits, log: log, here: presence{collect: collect}, ran: make(chan struct{})}
 }
 
 // Listen opens the socket and returns its address. Connections wait until Run.
