@@ -80,7 +80,7 @@ func (l *leash) check() {
 	if l.late || l.spent > l.limit {
 		panic(halted{deadline})
 	}
-	if l.worked >= seatWhenFree && l.seats != nil && !l.place() {
+	if l.worked >= seatFrom && l.seats != nil && !l.place() {
 		l.late = true
 		panic(halted{deadline})
 	}

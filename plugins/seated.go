@@ -17,14 +17,10 @@ const mostWorked = 100 * time.Microsecond
 // place sees to it that a guest which has computed for long has a seat. It returns false when the request has no more time to
 // wait for one.
 func (l *leash) place() bool {
-	switch {
-	case !l.on && l.worked < seatAlways:
-		l.on = l.seats.sit()
-		l.since = l.worked
-		return true
-	case l.on && (l.worked-l.since < seatTurn || !l.seats.asked()):
-		return true
-	case l.on:
+	if l.on {
+		if l.worked-l.since < seatTurn || !l.seats.asked() {
+			return true
+		}
 		l.seats.stand()
 	}
 	began := time.Since(l.began)

@@ -18,9 +18,8 @@ type seats struct {
 }
 
 const (
-	seatWhenFree = 1 * time.Millisecond  // of computing in one call: from then on the guest has a seat if one is free
-	seatAlways   = 4 * time.Millisecond  // and from then on it does not compute without
-	seatTurn     = 10 * time.Millisecond // of computing on a seat that others wait for
+	seatFrom = 4 * time.Millisecond  // of computing in one call: from then on a guest does not compute without a seat
+	seatTurn = 10 * time.Millisecond // of computing on a seat that others wait for
 )
 
 // newSeats leaves one core of so many to those who do not compute for long. Of 0 there are none.
@@ -31,26 +30,11 @@ func newSeats(cores int) *seats {
 	return &seats{all: max(1, cores-1)}
 }
 
-// sit takes a seat if one is free.
-func (s *seats) sit() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.sitLocked()
-}
-
-// sitLocked is sit for who holds mu.
-func (s *seats) sitLocked() bool {
-	if s.taken == s.all {
-		return false
-	}
-	s.taken++
-	return true
-}
-
 // wait takes a seat when it is its turn, and gives up after so long, if that is not 0.
 func (s *seats) wait(most time.Duration) bool {
 	s.mu.Lock()
-	if s.sitLocked() {
+	if s.taken < s.all {
+		s.taken++
 		s.mu.Unlock()
 		return true
 	}

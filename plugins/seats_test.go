@@ -11,7 +11,7 @@ import (
 func TestF61SeatsAreGivenInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSeats(3)
-		if !s.sit() || !s.sit() || s.sit() || s.asked() {
+		if !s.wait(1) || !s.wait(1) || s.wait(1) || s.asked() {
 			t.Fatal("3 cores have 2 seats")
 		}
 		order := make(chan int, 3)
@@ -43,7 +43,7 @@ func TestF61SeatsAreGivenInOrder(t *testing.T) {
 func TestF61WhoCannotWaitLeavesTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSeats(1)
-		if !s.sit() {
+		if !s.wait(1) {
 			t.Fatal("one core has a seat")
 		}
 		if s.wait(time.Second) || s.asked() {
@@ -69,7 +69,7 @@ func (s *seats) free() bool {
 
 // Guests that compute to their deadline, in events, at their start and in a test, have seats, of which none is left taken.
 func TestF61GuestsThatComputeForLongTakeTurns(t *testing.T) {
-	const long = 3 * time.Duration(seatAlways/mostWorked) * mostBetween / 2 // however busy the machine is, so long a call comes to a seat
+	const long = 3 * time.Duration(seatFrom/mostWorked) * mostBetween / 2 // however busy the machine is, so long a call comes to a seat
 	h := hostOf(t, Config{Instances: 3, Deadline: long, InitTime: long, Cores: 2})
 	loops := withFunction(base(), fnDeep, wasmFunction{":", 0, endless})
 	if r, err := h.Admit(t.Context(), started(loops).bytes()); err != nil || !strings.Contains(r.Failed(), codeInit) {
@@ -79,7 +79,7 @@ func TestF61GuestsThatComputeForLongTakeTurns(t *testing.T) {
 		t.Fatal("a start that was stopped keeps its seat")
 	}
 	c := chainOf(t, h, Step{Name: "hostile", Module: loadOf(t, h, hostile(loop+branch(0)+end).bytes())})
-	if !h.seats.sit() {
+	if !h.seats.wait(1) {
 		t.Fatal("no seat")
 	}
 	ended := make(chan error, 1)
@@ -118,10 +118,10 @@ func TestF61GuestsThatComputeForLongTakeTurns(t *testing.T) {
 func TestF61ARequestDoesNotWaitForASeatBeyondItsEnd(t *testing.T) {
 	g := newGuest(nil, newSeats(1))
 	g.limit, g.rest = time.Hour, time.Nanosecond
-	if !g.seats.sit() {
+	if !g.seats.wait(1) {
 		t.Fatal("no seat")
 	}
-	g.worked = seatAlways
+	g.worked = seatFrom
 	if g.place() || g.on {
 		t.Error("it got a seat that was taken")
 	}
@@ -152,4 +152,4 @@ func TestF61AGuestThatWasHeldUpNeedsNoSeat(t *testing.T) {
 }
 
 // mostVisits is how many slices of fuel a guest has before it takes a seat, at least.
-const mostVisits = int(seatWhenFree / mostWorked)
+const mostVisits = int(seatFrom / mostWorked)
