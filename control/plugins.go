@@ -90,8 +90,8 @@ func (p *Plugins) List(ctx context.Context) ([]Plugin, error) {
 }
 
 // Add stores a module as the newest version of the plugin called name, with v's Created, Report and Signature, and
-// returns it complete. A version that is there already stays as it is, in its place, and added is false; a signature that
-// comes with it takes the place of the one it had, and with it the report.
+// returns it complete. A version that is there already stays as it is, but is the newest now, and added is false; a signature
+// that comes with it takes the place of the one it had, and with it the report.
 func (p *Plugins) Add(ctx context.Context, name string, module []byte, v Version) (stored Version, added bool, err error) {
 	if err := p.docs.check(name); err != nil {
 		return Version{}, false, err
@@ -106,28 +106,28 @@ func (p *Plugins) Add(ctx context.Context, name string, module []byte, v Version
 		return Version{}, false, err
 	}
 	for {
-		isNew := true
+		next := v
 		plugin, revision, err := p.read(ctx, name)
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return Version{}, false, err
 		}
-		if i := slices.IndexFunc(plugin.Versions, func(old Version) bool { return old.Digest == v.Digest }); i >= 0 {
-			old := &plugin.Versions[i]
-			if len(v.Signature) == 0 || bytes.Equal(v.Signature, old.Signature) {
-				return *old, false, nil
+		at := slices.IndexFunc(plugin.Versions, func(old Version) bool { return old.Digest == v.Digest })
+		if at >= 0 {
+			old := plugin.Versions[at]
+			if next.Created = old.Created; len(v.Signature) == 0 || bytes.Equal(v.Signature, old.Signature) {
+				if next = old; at == len(plugin.Versions)-1 {
+					return old, false, nil
+				}
 			}
-			v.Created = old.Created
-			*old, isNew = v, false
-		} else {
-			plugin.Versions = append(plugin.Versions, v)
+			plugin.Versions = slices.Delete(plugin.Versions, at, at+1)
 		}
-		doc, err := json.Marshal(plugin.Versions)
+		doc, err := json.Marshal(append(plugin.Versions, next))
 		if err != nil {
 			return Version{}, false, fmt.Errorf("report of plugin %q: %w", name, err)
 		}
 		_, err = p.docs.Write(ctx, name, doc, revision)
 		if err == nil {
-			return v, isNew, nil
+			return next, at < 0, nil
 		}
 		if !errors.Is(err, ErrRevision) {
 			return Version{}, false, err

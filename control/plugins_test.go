@@ -71,6 +71,9 @@ func TestSameModuleIsAddedOnce(t *testing.T) {
 	if err != nil || added || again.Digest != v.Digest || !again.Created.Equal(created) {
 		t.Errorf("%+v, %v, %v", again, added, err)
 	}
+	if p, err := store.Plugins.Read(t.Context(), "a"); err != nil || len(p.Versions) != 2 || p.Versions[1].Digest != v.Digest {
+		t.Errorf("what was uploaded last is not the newest: %+v, %v", p, err)
+	}
 	var all sync.WaitGroup
 	for i := range uint64(8) {
 		all.Go(func() {
@@ -168,7 +171,7 @@ func TestASignatureIsTakenOver(t *testing.T) {
 		}
 	}
 	p, err := store.Plugins.Read(t.Context(), "p")
-	if err != nil || len(p.Versions) != 2 || string(p.Versions[0].Signature) != "two" || string(p.Versions[0].Report) != `{"abi":2}` || p.Versions[1].Signature != nil {
+	if err != nil || len(p.Versions) != 2 || string(p.Versions[1].Signature) != "two" || string(p.Versions[1].Report) != `{"abi":2}` || p.Versions[0].Signature != nil {
 		t.Errorf("%+v, %v", p, err)
 	}
 }

@@ -23,8 +23,8 @@ func newPluginPushCommand(at *address, clock clock) *cobra.Command {
 		Use:   "push NAME [DIR | FILE]",
 		Short: "Upload a module as the newest version of a plugin",
 		Long: "Upload the module of a plugin's folder (default: here), or a FILE, as the newest version of the plugin NAME. A signature that\n" +
-			"minisign has put beside it (minisign -Sm FILE makes FILE.minisig) goes with it. A module that is stored already keeps its place among\n" +
-			"the versions: activate it by its digest.",
+			"minisign has put beside it (minisign -Sm FILE makes FILE.minisig) goes with it. A module that is stored already is the same version,\n" +
+			"and the newest again.",
 		Args: cobra.RangeArgs(1, 2),
 	}
 	cmd.Flags().StringVar(&signature, "signature", "", "file with the module's minisign signature (default: MODULE.minisig, where it is there)")
