@@ -76,15 +76,11 @@ func openOnDisk(t *testing.T, disk *memdisk.Memory) *diskStream {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, err := partitioner.NewTable(partitioner.Secret{1}, partitioner.SlotsFor(partitions), partitioner.Equal(partitions))
-	if err != nil {
-		t.Fatal(err)
-	}
 	sp, err := spool.New(spool.Config{Stream: forwardtest.Stream, SegmentBytes: 4000, Linger: time.Millisecond}, spool.Deps{Files: spoolDisk{disk}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &diskStream{backend: &forwardtest.Backend{}, stream: &stream{name: forwardtest.Stream, partitioner: partitioner.New(table), spool: sp, ids: newWindow(&def.config.ID)}}
+	s := &diskStream{backend: &forwardtest.Backend{}, stream: &stream{name: forwardtest.Stream, partitioner: partitioner.New(equalTable(t, partitions)), spool: sp, ids: newWindow(&def.config.ID)}}
 	s.idLog = recoverIDs(t, disk, s.ids)
 	if s.forwarder, err = forward.New(forward.Config{Stream: forwardtest.Stream, Gateway: forwardtest.Gateway, Partitions: partitions, FrameEvents: 7}, s.backend,
 		forward.Deps{Spool: sp, Backlog: sp.Backlog, Room: sp.Room}); err != nil {

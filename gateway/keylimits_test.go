@@ -177,11 +177,7 @@ func TestLimitsEndWithAdaptiveOff(t *testing.T) {
 // What the limit of a heavy key refuses does not spend its rate: the rest of that is there for what is sent next.
 func TestRefusedByItsLimitAKeySpendsNoRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // no time passes
-		secret := partitioner.Secret{1}
-		table, err := partitioner.NewTable(secret, partitioner.SlotsFor(2), partitioner.Equal(2))
-		if err != nil {
-			t.Fatal(err)
-		}
+		table := equalTable(t, 2)
 		none := prometheus.NewCounter(prometheus.CounterOpts{Name: "none"})
 		hot, now := []byte("hot"), time.Now()
 		hi, lo := table.KeyHash(event.AsStream, hot)

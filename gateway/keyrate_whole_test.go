@@ -25,7 +25,7 @@ func TestWholeBatchesWaitForAllOfThem(t *testing.T) {
 	for name, is := range map[string]struct{ rated, limited bool }{"rate": {rated: true}, "limit": {limited: true}, "both": {true, true}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { // whose clock moves only by the waits
-				w := pacing{table: twoPartitions(t)}
+				w := pacing{table: equalTable(t, 2)}
 				none := prometheus.NewCounter(prometheus.CounterOpts{Name: "none"})
 				if is.rated {
 					w.keys = &keyRate{limit: rate.Limit{Events: 10, Burst: time.Second}, buckets: rate.NewTable(16, time.Now(), none.Inc), refused: none}
@@ -39,15 +39,6 @@ func TestWholeBatchesWaitForAllOfThem(t *testing.T) {
 			})
 		})
 	}
-}
-
-func twoPartitions(t *testing.T) *partitioner.Table {
-	t.Helper()
-	table, err := partitioner.NewTable(partitioner.Secret{1}, partitioner.SlotsFor(2), partitioner.Equal(2))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return table
 }
 
 func wholeBatches(t *testing.T, w *pacing) {

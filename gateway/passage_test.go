@@ -47,14 +47,19 @@ func (l *letterBox) Bury(_ context.Context, r *forward.Refused) error {
 	return nil
 }
 
+// equalTable is the table of a stream of so many partitions.
+func equalTable(t tester, partitions int) *partitioner.Table {
+	table, err := partitioner.NewTable(partitioner.Secret{1}, partitioner.SlotsFor(partitions), partitioner.Equal(partitions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
 func scriptStream(t tester, letters forward.DeadLetter) *scripted {
 	const partitions = 3
 	cfg := config.Stream{ID: config.ID{JSON: "/id"}, Partitions: config.Partitions{Max: partitions}}.WithDefaults()
 	def, err := define(cfg, 1, managedByAPI)
-	if err != nil {
-		t.Fatal(err)
-	}
-	table, err := partitioner.NewTable(partitioner.Secret{1}, partitioner.SlotsFor(partitions), partitioner.Equal(partitions))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +68,7 @@ func scriptStream(t tester, letters forward.DeadLetter) *scripted {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stream{name: forwardtest.Stream, partitioner: partitioner.New(table), forwarder: f, ids: newWindow(&def.config.ID)}
+	s := &stream{name: forwardtest.Stream, partitioner: partitioner.New(equalTable(t, partitions)), forwarder: f, ids: newWindow(&def.config.ID)}
 	s.current.Store(def)
 	s.chain.Store(&link{})
 	done := make(chan error, 1)
