@@ -102,8 +102,8 @@ func Open(ctx context.Context, nc *nats.Conn) (*Store, error) {
 	return &s, nil
 }
 
-// Secret returns the 16 bytes that key the hash of a stream, the same for every gateway at any time: they are made
-// once, by whoever asks first.
+// Secret returns the 16 bytes that key the hash of a stream, or of what else has a name, the same for every gateway at any time: they
+// are made once, by whoever asks first.
 func (s *Store) Secret(ctx context.Context, stream string) (secret [secretBytes]byte, err error) {
 	doc, err := s.secrets.Read(ctx, stream)
 	if errors.Is(err, ErrNotFound) {

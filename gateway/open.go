@@ -35,7 +35,7 @@ func (g *Gateway) open(ctx context.Context) (err error) {
 		return g.folder.OrFull(err)
 	}
 	g.store = g.stores.control.store
-	if err := g.newParts(); err != nil {
+	if err := g.newParts(ctx); err != nil {
 		return err
 	}
 	if err := g.listen(); err != nil {
@@ -52,7 +52,10 @@ func (g *Gateway) open(ctx context.Context) (err error) {
 	return err
 }
 
-func (g *Gateway) newParts() (err error) {
+// ownersSecret is the name of the secret that keys who owns what is remembered. No stream and no dead letter can have it.
+const ownersSecret = "gateway.owners"
+
+func (g *Gateway) newParts(ctx context.Context) (err error) {
 	if g.forwardMetrics, err = forward.NewMetrics(g.metrics); err != nil {
 		return err
 	}
@@ -71,6 +74,10 @@ func (g *Gateway) newParts() (err error) {
 	keys := window.RecoverKeys(g.cfg.Idempotency.Keys, time.Duration(g.cfg.Idempotency.Window), time.Now())
 	g.keys = keys
 	g.keyLog = g.remember(keys, g.folder.WindowFolder("keys"))
+	owners, err := g.store.Secret(ctx, ownersSecret)
+	if err != nil {
+		return fmt.Errorf("read secret of callers: %w", err)
+	}
 	h := g.cfg.HTTP
 	quic, err := g.quic()
 	if err != nil {
@@ -82,7 +89,7 @@ func (g *Gateway) newParts() (err error) {
 		RequestTimeout: time.Duration(h.RequestTimeout), MaxConnections: g.connections(),
 		MaxConnectionsPerAddress: h.MaxConnectionsPerAddress, MaxRequestsPerConnection: h.MaxRequestsPerConnection,
 		MaxConnectionAge: time.Duration(h.MaxConnectionAge),
-	}, g, ingest.Deps{Log: g.log, Metrics: g.metrics, Budget: g.bodies, Auth: g.senders(), Rates: newCallers(&g.cfg, g.rates), Keys: keys})
+	}, g, ingest.Deps{Log: g.log, Metrics: g.metrics, Budget: g.bodies, Auth: g.senders(), Rates: newCallers(&g.cfg, g.rates), Keys: keys, Owners: owners})
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"hash/maphash"
 	"net/netip"
 	"strings"
 	"testing"
@@ -27,7 +26,7 @@ func newCore(t *testing.T, b *budget.Budget, s *fakeStream) *core {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &core{seed: maphash.MakeSeed(), gate: fakeGate{"s": s}, budget: b, metrics: m, timeout: time.Minute, heavy: newHeavy(1)}
+	return &core{gate: fakeGate{"s": s}, budget: b, metrics: m, timeout: time.Minute, heavy: newHeavy(1)}
 }
 
 // request asks the core for what text, in the type of header, is answered with.

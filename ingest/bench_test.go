@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"hash/maphash"
 	"testing"
 	"time"
 )
@@ -35,7 +34,7 @@ func benchServe(b *testing.B, header, body string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	c := &core{seed: maphash.MakeSeed(), gate: fakeGate{"s": quietStream()}, budget: unlimited(), metrics: m, timeout: time.Minute}
+	c := &core{gate: fakeGate{"s": quietStream()}, budget: unlimited(), metrics: m, timeout: time.Minute}
 	h := &head{}
 	if no := h.parse([]byte("host: x\r\n" + header + "\r\n\r\n")); no != nil {
 		b.Fatal(no.Problem)

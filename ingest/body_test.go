@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"hash/maphash"
 	"log/slog"
 	"net"
 	"runtime"
@@ -269,7 +268,7 @@ func TestServeAllocations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &core{seed: maphash.MakeSeed(), gate: fakeGate{"s": quietStream()}, budget: unlimited(), metrics: m, timeout: time.Minute}
+	c := &core{gate: fakeGate{"s": quietStream()}, budget: unlimited(), metrics: m, timeout: time.Minute}
 	h := &head{}
 	if no := h.parse([]byte("host: x\r\ncontent-type: application/x-ndjson\r\n\r\n")); no != nil {
 		t.Fatal(no.Problem)

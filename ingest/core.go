@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"log/slog"
 	"time"
 
@@ -26,7 +25,7 @@ type core struct {
 	timeout time.Duration // from the end of the body to the answer
 	heavy   *heavy        // nil: any number of large bodies is decoded at a time
 	keys    *window.Keys
-	seed    maphash.Seed // of owners
+	owners  window.Secret // keys their hash
 }
 
 // serve answers one request.

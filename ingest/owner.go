@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"hash/maphash"
 	"net/netip"
 
 	"github.com/headgate-io/headgate/internal/window"
@@ -10,16 +9,11 @@ import (
 // owner is whose share of what is remembered a request takes: the caller's that was authenticated, or else its network's.
 func (c *core) owner(p *plan, r *request) window.Owner {
 	who := r.caller(p)
-	var h maphash.Hash
-	h.SetSeed(c.seed)
 	if len(who.ID) > 0 {
-		h.WriteByte(1)
-		h.Write(who.ID)
-	} else {
-		name, n := Network(who.Addr)
-		h.Write(name[:n])
+		return c.owners.Owner(who.ID, true)
 	}
-	return window.Owner(h.Sum64())
+	name, n := Network(who.Addr)
+	return c.owners.Owner(name[:n], false)
 }
 
 // Network is what counts as one address: of IPv6 the first 64 bits, since whoever has one has all of these.

@@ -3,7 +3,6 @@ package ingest
 import (
 	"context"
 	"encoding/json"
-	"hash/maphash"
 	"slices"
 	"strings"
 	"testing"
@@ -189,7 +188,7 @@ func do(t *rapid.T, stream *fakeStream, s *sent) (status int, doc document) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &core{seed: maphash.MakeSeed(), gate: fakeGate{"s": stream}, budget: unlimited(), metrics: m, timeout: time.Minute}
+	c := &core{gate: fakeGate{"s": stream}, budget: unlimited(), metrics: m, timeout: time.Minute}
 	h := &head{}
 	if no := h.parse([]byte(strings.Join(s.header, "\r\n") + "\r\n\r\n")); no != nil {
 		t.Fatal(no.Problem)

@@ -2,10 +2,10 @@ package ingest
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"log/slog"
 	"net"
 	"runtime"
@@ -48,6 +48,7 @@ type Deps struct {
 	Auth    Auth                  // who may send; nil: everybody
 	Keys    *window.Keys          // requests by idempotency key; nil: an empty window of its own
 	Rates   Rates                 // how much each caller may send; nil: as much as it likes
+	Owners  window.Secret         // keys who owns what is remembered: the same after a restart; zero: one of this server's
 }
 
 // Server is the ingest side of a gateway: HTTP/1.1, plain and with TLS.
@@ -82,13 +83,16 @@ func New(cfg Config, gate Gate, deps Deps) (*Server, error) {
 	if deps.Budget == nil {
 		deps.Budget = budget.New(256 << 20)
 	}
+	if deps.Owners == (window.Secret{}) {
+		rand.Read(deps.Owners[:]) // never fails
+	}
 	m, err := newMetrics(deps.Metrics)
 	if err != nil {
 		return nil, err
 	}
 	c := &core{gate: gate, auth: deps.Auth, rates: deps.Rates, budget: deps.Budget, metrics: m, log: deps.Log, timeout: cfg.RequestTimeout,
 		heavy: newHeavy(max(1, runtime.GOMAXPROCS(0)/2)), keys: deps.Keys,
-		seed: maphash.MakeSeed()}
+		owners: deps.Owners}
 	if err := watchKeys(deps.Metrics, c.keys); err != nil {
 		return nil, err
 	}

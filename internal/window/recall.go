@@ -26,8 +26,8 @@ func (s *Set) Unread() bool {
 	return s.unread
 }
 
-// lately is how many seconds the oldest id of the largest share may be behind one that no log has yet: shares of a process that lived
-// for a second are that young.
+// lately is how many seconds the oldest id of the largest share may be behind one that no log has yet: moments are those at which frames
+// were written, and ids are finished behind that, so in a window that reaches back some seconds only none would be recalled.
 const lately = 5
 
 // Recall adds an id whose event was found stored, as finished at a moment, and has it kept in the log; it reports false when the

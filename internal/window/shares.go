@@ -1,9 +1,24 @@
 package window
 
-import "container/heap"
+import (
+	"container/heap"
+	"encoding/binary"
 
-// Owner is who holds a part of a window: a hash of the caller that outsiders can't compute.
+	"github.com/dchest/siphash"
+)
+
+// Owner is who holds a part of a window: a hash of the caller that outsiders can't compute. It is the same after a restart: else who
+// sends all the time would own as many shares as there were processes, and in a full window its newest ids would make room as its oldest do.
 type Owner uint64
+
+// Owner returns that of an authenticated caller, or of a network; the secret is for nothing else.
+func (s Secret) Owner(name []byte, authenticated bool) Owner {
+	k0 := binary.LittleEndian.Uint64(s[:8])
+	if authenticated { // no name of one kind is one of the other
+		k0 = ^k0
+	}
+	return Owner(siphash.Hash(k0, binary.LittleEndian.Uint64(s[8:]), name))
+}
 
 // share is what one owner holds of a window. It is there as long as it is used or holds something.
 type share[H any] struct {
