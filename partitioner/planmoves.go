@@ -199,7 +199,7 @@ func (m *moves) balance() {
 	}
 	if moved := len(m.out.Changes) - before; moved > 0 {
 		m.round.moved += moved
-	} else if m.spentLoad == 0 {
+	} else if m.spentLoad == 0 && m.spentSlots == 0 {
 		m.round.on = false // it does not wait for the budget: nothing helps
 	}
 }
