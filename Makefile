@@ -63,7 +63,7 @@ test-fairness:    ## what a caller far over its rate does to the p99 of one with
 test-isolation:   ## what a dead backend does to the throughput of another stream
 	HEADGATE_ISOLATION=1 go test -count=1 -run TestIsolation -v ./cmd/headgate
 
-test-hostile:     ## hostile modules against the binary, beside a stream that behaves: what each cost
+test-hostile:     ## hostile modules against the binary, beside a stream that behaves: what each cost; CHECK=1 fails over a target
 	dir=$$(mktemp -d); trap 'rm -rf '$$dir EXIT; \
 	HEADGATE_WRITE_HOSTILE=$$dir go test -count=1 -run WriteHostileModules ./plugins && \
 	HEADGATE_HOSTILE=$$dir go test -count=1 -run "F61F62F63F64F65F66F67HostileModules|F61PausesWhileGuestsCompute" -timeout 10m -v ./cmd/headgate

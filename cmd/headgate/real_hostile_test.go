@@ -34,7 +34,7 @@ func TestF61F62F63F64F65F66F67HostileModules(t *testing.T) {
 	quiet.reset()
 	bare.reset()
 	beside(10*time.Second, quiet, bare)
-	alone, bareAlone, pausedAlone := quiet.reset(), bare.reset(), p.pauses()
+	alone, bareAlone := quiet.reset(), bare.reset()
 
 	var over atomic.Bool
 	ended := make(chan struct{})
@@ -59,11 +59,12 @@ func TestF61F62F63F64F65F66F67HostileModules(t *testing.T) {
 	over.Store(true)
 	<-ended
 	during, bareDuring := quiet.reset(), bare.reset()
-	t.Logf("the stream beside, before: %v; of pauses for garbage: %s", alone, pausedAlone)
-	t.Logf("the stream beside, during: %v; of pauses for garbage: %s", during, p.pauses())
+	t.Logf("the stream beside, before: %v", alone)
+	t.Logf("the stream beside, during: %v", during)
 	t.Logf("a bare server beside, before: %v", bareAlone)
 	t.Logf("a bare server beside, during: %v", bareDuring)
-	t.Logf("p99 of the stream beside changes by a factor of %.2f, that of the bare server by %.2f", during.over(alone), bareDuring.over(bareAlone))
+	figure(t, during.over(alone) <= unchanged, "p99 of the stream beside changes by a factor of %.2f, that of the bare server by %.2f (target %.1f)", during.over(alone), bareDuring.over(bareAlone), unchanged)
+	p.pauses()
 	if len(during.statuses) != 1 || during.statuses[200] == 0 {
 		t.Errorf("answers to the stream beside by status: %v", during.statuses)
 	}
@@ -114,22 +115,45 @@ func TestF61PausesWhileGuestsCompute(t *testing.T) {
 			during, bareDuring = during.and(quiet.reset()), bareDuring.and(bare.reset())
 			computing.Wait()
 		}
-		t.Logf("beside %d guests that compute, p99 of the stream changes by a factor of %.2f, that of a bare server by %.2f", guests, during.over(alone), bareDuring.over(bareAlone))
+		figure(t, during.over(alone) <= unchanged, "beside %d guests that compute, p99 of the stream changes by a factor of %.2f, that of a bare server by %.2f (target %.1f)", guests, during.over(alone), bareDuring.over(bareAlone), unchanged)
 		t.Logf("  the stream, alone and beside them: %v; %v", alone, during)
 		t.Logf("  the bare server:                   %v; %v", bareAlone, bareDuring)
 	}
-	t.Logf("pauses for garbage: %s", p.pauses())
+	p.pauses()
 }
 
-// pauses is what the runtime says of its latest pauses for garbage: the median and the longest, in seconds.
-func (p *process) pauses() string {
+// unchanged is by how much a p99 of some thousand answers differs from one measurement to the next; longPause is in seconds.
+const (
+	unchanged = 1.2
+	longPause = 0.001
+)
+
+// figure prints what was measured beside its target, which it must have with CHECK=1.
+func figure(t *testing.T, met bool, format string, args ...any) {
+	t.Helper()
+	if text := fmt.Sprintf(format, args...); met {
+		t.Log("met  " + text)
+	} else if t.Log("MISS " + text); os.Getenv("CHECK") != "" {
+		t.Fail()
+	}
+}
+
+// pauses prints what the runtime says of its latest pauses for garbage: the median and the longest.
+func (p *process) pauses() {
 	p.t.Helper()
 	_, metrics := p.ask("GET", p.admin+"/metrics", "", "")
-	var said []string
-	for _, m := range regexp.MustCompile(`go_gc_duration_seconds\{quantile="(0.5|1)"\} (\S+)`).FindAllStringSubmatch(metrics, -1) {
-		said = append(said, "quantile "+m[1]+": "+m[2]+" s")
+	at := func(quantile string) float64 {
+		m := regexp.MustCompile(`go_gc_duration_seconds\{quantile="` + quantile + `"\} (\S+)`).FindStringSubmatch(metrics)
+		if m == nil {
+			p.t.Fatal("the metrics tell no pauses for garbage")
+		}
+		seconds, err := strconv.ParseFloat(m[1], 64)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		return seconds
 	}
-	return strings.Join(said, ", ")
+	figure(p.t, at("1") < longPause, "pauses for garbage: %.2f ms (median), %.2f ms (longest; target %v ms)", at("0.5")*1e3, at("1")*1e3, longPause*1e3)
 }
 
 func attacksIn(t *testing.T, dir string) (all []hostile) {
