@@ -79,6 +79,16 @@ func TestRoundOfSmallSlotsWaitsForItsBudget(t *testing.T) {
 	}
 }
 
+// A partition that gave slots away, for the sake of a heavy one that it has, is not taken for a new one that has to get its share of
+// them, although the mean, of which a key that can't be divided has most, is far more than it has.
+func TestPartitionWithAHeavySlotIsNotNew(t *testing.T) {
+	w := newWorld(t, Settings{Ordering: Strict, Target: 1 << 20, Min: 1, Max: 4}, 3)
+	w.rest, w.keys["key 1"], w.keys["key 2"] = 1e6, 3e6, 366e3
+	if _, ok := w.rests(); !ok || w.counts[MoveSlot] > w.table.Slots() {
+		t.Errorf("%v: %v", w.counts, w.log[max(0, len(w.log)-8):])
+	}
+}
+
 func isNoProgress(line string) bool { return strings.Contains(line, " note: no_progress: 3 rounds ") }
 
 // A partition that has a tenth too much whatever leaves it: after three rounds nothing moves for five minutes.

@@ -140,9 +140,10 @@ func (m *moves) fill() bool {
 }
 
 // joining reports whether partition p is new and has not got its share yet: it has nothing, or was being filled, or, for one
-// who plans from now on, looks like it. One that has few slots because one of them is heavy, or was, does not.
+// who plans from now on, looks like it. One that has few slots because one of them is heavy, or was, does not: what is even is
+// what moves can reach, and not the mean, of which a key that can't be divided may have most.
 func (m *moves) joining(p int32, count, share int) bool {
-	if (count == 0 || m.s.Min < m.s.Max && 2*count < share) && m.relative(p) < 0.5 {
+	if (count == 0 || m.s.Min < m.s.Max && 2*count < share) && 2*m.partition[p] < m.limit(p, 1) {
 		m.size.joining = p + 1
 	}
 	if m.size.joining == p+1 && count >= share { // moves may take some of it again
