@@ -13,7 +13,7 @@ import (
 
 // express is the way of small and plain requests past fasthttp, which costs more than all that is done with one event: one
 // read, the core, one write. It takes a request whose text is there whole and alone, and to the letter what clients
-// usually send (expresshead.go); everything else, and what is refused by its header, goes to fasthttp from the first byte on,
+// usually send (express_head.go); everything else, and what is refused by its header, goes to fasthttp from the first byte on,
 // as if nobody had looked at it. So there is one opinion on where a request ends that is not plain, and one place that refuses.
 type express struct {
 	edge     *edge

@@ -1,5 +1,3 @@
-// Package ingest turns requests on sockets into batches of events: limits, content codings, framing, syntax, and
-// the answer that says what became of every event.
 package ingest
 
 import (

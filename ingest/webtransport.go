@@ -58,18 +58,18 @@ func (h *h3) webtransport(w http.ResponseWriter, from *http.Request, c *h3Conn) 
 	h.core.metrics.answered([]byte(from.RequestURI), []byte(from.Method), http.StatusOK, time.Since(start))
 	defer t.close()
 	go t.hear()
-	v := newVisit(h.raw, t, t.end)
-	defer v.over()
-	v.alone, v.others = true, int(c.tunnels.Add(1))-1
+	sc := newSessionConn(h.raw, t, t.end)
+	defer sc.over()
+	sc.alone, sc.others = true, int(c.tunnels.Add(1))-1
 	defer c.tunnels.Add(-1)
-	v.heard = true
-	v.listening.Go(v.listen)
+	sc.heard = true
+	sc.listening.Go(sc.listen)
 	if _, err := t.str.Write(quicvarint.Append(quicvarint.Append(nil, webtransportStream), uint64(t.StreamID()))); err == nil {
-		v.serve(t.str)
+		sc.serve(t.str)
 	}
 	select { // the client reads what was written, and closes
 	case <-t.ctx.Done():
-	case <-v.accepting.Done():
+	case <-sc.accepting.Done():
 		rest := time.NewTimer(settled)
 		defer rest.Stop()
 		select {
@@ -78,8 +78,8 @@ func (h *h3) webtransport(w http.ResponseWriter, from *http.Request, c *h3Conn) 
 		}
 	}
 	t.end()
-	v.idle.Stop()
-	v.listening.Wait()
+	sc.idle.Stop()
+	sc.listening.Wait()
 }
 
 // tunnel opens what a session is carried by.

@@ -18,7 +18,7 @@ import (
 // hello takes the first frame, and says welcome.
 func (a *attachment) hello(ctx context.Context) *session.Error {
 	a.until(time.Now().Add(a.of.wait))
-	stop := context.AfterFunc(a.visit.accepting, func() { a.str.SetReadDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(a.conn.accepting, func() { a.str.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	t, length, err := session.ReadHead(a.in)
 	if err == nil && t != session.TypeHello {
@@ -26,7 +26,7 @@ func (a *attachment) hello(ctx context.Context) *session.Error {
 	}
 	var h session.Hello
 	if no := a.control(&h, length, err); no != nil {
-		if a.visit.accepting.Err() != nil {
+		if a.conn.accepting.Err() != nil {
 			return elsewhere()
 		}
 		return no
@@ -56,7 +56,7 @@ func (a *attachment) begin(ctx context.Context, h *session.Hello) *session.Error
 		return &session.Error{Retryable: true, Code: string(event.Draining), Detail: "the connection has ended"}
 	}
 	if a.level == event.Accepted {
-		a.visit.know(a)
+		a.conn.know(a)
 	} else if no := a.raise(ctx); no != nil {
 		return no
 	}

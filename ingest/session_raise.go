@@ -23,7 +23,7 @@ func (a *attachment) raise(ctx context.Context) (no *session.Error) {
 			a.mu.Lock()
 			no = cmp.Or(a.why, no)
 			a.mu.Unlock()
-		case <-a.visit.accepting.Done():
+		case <-a.conn.accepting.Done():
 		case <-ctx.Done():
 		case <-timer.C:
 			no = &session.Error{Retryable: true, Code: string(event.AckTimeout), Detail: "events that the session has sent at accepted are not durable, or were set aside; go on at accepted, or in a new session"}

@@ -22,7 +22,7 @@ func (s *sessions) enter(here int) bool {
 func (s *sessions) leave() { s.here.Add(-1) }
 
 // turnAway ends a stream on which there is no room for a session.
-func (v *visit) turnAway(str *quic.Stream) {
+func (sc *sessionConn) turnAway(str *quic.Stream) {
 	no := session.Error{Retryable: true, Code: string(event.Overloaded), Detail: "too many sessions are open, and this connection has others; end one of them first"}
 	str.SetWriteDeadline(time.Now().Add(time.Second))
 	str.Write(no.Append(nil)) // who does not take it goes without

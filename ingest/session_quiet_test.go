@@ -46,7 +46,7 @@ func TestDatagramsThatNobodyTakesAreDropped(t *testing.T) {
 			t.Errorf("%d connections are looked at, one is", n)
 		}
 		other.close()
-		<-time.After(2 * visitIdle)
+		<-time.After(2 * sessionConnIdle)
 		synctest.Wait()
 		if n := len(g.raw.quiet.all); n != 0 {
 			t.Errorf("%d connections are looked at that have gone", n)

@@ -19,7 +19,7 @@ import (
 // attachment is a session on a stream of a connection.
 type attachment struct {
 	of     *sessions
-	visit  *visit
+	conn   *sessionConn
 	str    *quic.Stream
 	in     *bufio.Reader
 	client []byte // address when the session was opened, as text; rates follow it or the token, wherever packets come from
@@ -70,37 +70,12 @@ const (
 	headRoom    = 512              // for what is read of a frame before its events, which need no copy
 )
 
-// handle serves the sessions of one connection.
-func (s *sessions) handle(conn *quic.Conn) {
-	v := newVisit(s, conn, func() { conn.CloseWithError(0, "there was no session for a minute") })
-	defer v.over()
-	s.quiet.join(v)
-	defer s.quiet.leave(v)
-	for {
-		str, err := conn.AcceptStream(v.accepting)
-		if err != nil {
-			break
-		}
-		v.streams.Go(func() { v.serve(str) })
-	}
-	v.streams.Wait()
-	v.idle.Stop()
-	rest := time.NewTimer(settled) // in which the client reads what was written, and closes
-	defer rest.Stop()
-	select {
-	case <-conn.Context().Done():
-	case <-rest.C:
-		conn.CloseWithError(0, "")
-	}
-	v.listening.Wait()
-}
-
 // serve runs one session from HELLO to its end, whatever happens in it.
-func (s *sessions) serve(v *visit, str *quic.Stream) {
-	a := &attachment{of: s, visit: v, str: str, in: bufio.NewReaderSize(str, headRoom), out: make(chan struct{}, 1), done: make(chan struct{}), durable: make(chan struct{}, 1), ended: make(chan struct{})}
-	a.addr = quicdoor.Address(v.conn.RemoteAddr())
+func (s *sessions) serve(sc *sessionConn, str *quic.Stream) {
+	a := &attachment{of: s, conn: sc, str: str, in: bufio.NewReaderSize(str, headRoom), out: make(chan struct{}, 1), done: make(chan struct{}), durable: make(chan struct{}, 1), ended: make(chan struct{})}
+	a.addr = quicdoor.Address(sc.conn.RemoteAddr())
 	a.client = a.addr.AppendTo(nil)
-	defer v.forget(a)
+	defer sc.forget(a)
 	defer func() {
 		str.CancelRead(0)
 		str.Close()
@@ -111,7 +86,7 @@ func (s *sessions) serve(v *visit, str *quic.Stream) {
 			a.send((&session.Error{Retryable: true, Code: string(event.Internal), Detail: "an error of the gateway, named in its log"}).Append(nil))
 		}
 	}()
-	if no := a.hello(v.conn.Context()); no != nil {
+	if no := a.hello(sc.conn.Context()); no != nil {
 		a.send(no.Append(nil))
 		return
 	}
@@ -124,10 +99,10 @@ func (a *attachment) run() {
 	s.mu.Lock()
 	s.open[a] = struct{}{}
 	s.mu.Unlock()
-	if a.visit.accepting.Err() != nil {
+	if a.conn.accepting.Err() != nil {
 		a.leave()
 	}
-	defer context.AfterFunc(a.visit.accepting, a.leave)()
+	defer context.AfterFunc(a.conn.accepting, a.leave)()
 	defer func() { // also in a panic: what was taken gets its outcome
 		if a.flights != nil {
 			close(a.flights)

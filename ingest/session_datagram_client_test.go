@@ -95,16 +95,16 @@ func TestF56ConnectionsWithoutASessionAreClosed(t *testing.T) {
 		}
 		c := &rawClient{t: t, conn: conn, end: func() { tr.Close(); at.Close() }}
 		defer c.close()
-		<-time.After(visitIdle / 2)
+		<-time.After(sessionConnIdle / 2)
 		c.open()
 		c.welcome(hello("a"))
-		<-time.After(3 * visitIdle) // with a session it may be quiet
+		<-time.After(3 * sessionConnIdle) // with a session it may be quiet
 		if conn.Context().Err() != nil {
 			t.Fatalf("closed with a session: %v", context.Cause(conn.Context()))
 		}
 		c.send(&session.Fin{})
 		c.until(is[*session.Fin])
-		<-time.After(visitIdle + time.Second)
+		<-time.After(sessionConnIdle + time.Second)
 		synctest.Wait()
 		if e, ok := errors.AsType[*quic.ApplicationError](context.Cause(conn.Context())); !ok || e.ErrorCode != 0 {
 			t.Errorf("%v", context.Cause(conn.Context()))
