@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/quic-go/quic-go"
+
+	"github.com/headgate-io/headgate/internal/udpgro"
 )
 
 // Config says where a door is and how; zero values mean the defaults.
@@ -121,6 +123,7 @@ func (d *Door) Listen() (net.Addr, error) {
 		for _, said := range d.buffers.complaints() {
 			d.log.Warn(said)
 		}
+		d.conn = udpgro.Join(udp)
 	}
 	d.transport = &quic.Transport{Conn: d.conn, ConnectionIDLength: 8, VerifySourceAddress: d.suspicious, ConnContext: d.enter}
 	if k := d.cfg.Keys; k != nil {
