@@ -1,5 +1,3 @@
-// Package forward takes partitions to their backend: per partition a lane that keeps order, seals what it holds
-// into compressed frames, and sends runs of frames until the backend confirms them.
 package forward
 
 import (

@@ -8,10 +8,10 @@
 //	examine, plan, query, media  what the header says is to be done; auth, rates, owner, identity, ordering and cloudevent
 //	                             are parts of it
 //	buffer, account, work        the memory of a request, and who pays for it
-//	coding, inflate, snappy      content codings undone
+//	coding, inflate, inflater    content codings undone; snappy is one of them
 //	decode                       the body cut into events and checked
 //	once                         the answer to a repetition under an Idempotency-Key
-//	deadline                     how long Accept may take
+//	deadline, stack              how long Accept may take, and how deep a goroutine is
 //	outcome, trial               the answer: its document and its counts
 //	metrics                      what is counted
 //

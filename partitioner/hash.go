@@ -1,5 +1,3 @@
-// Package partitioner decides which partition an event goes to: key -> hash -> slot -> partition. It does no I/O,
-// starts no goroutine and reads no clock.
 package partitioner
 
 import (

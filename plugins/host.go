@@ -1,8 +1,3 @@
-// Package plugins runs users' WebAssembly modules over batches: it admits and compiles them, keeps instances
-// ready, and hands events over and results back under checks.
-//
-// A guest can't reach files, sockets or the environment, and nothing it returns is believed unchecked. Compiled code
-// can't be interrupted, so what is compiled is a module that meters itself: see the package meter.
 package plugins
 
 import (

@@ -1,5 +1,3 @@
-// Package spool is the durable log of one stream's sealed frames: they are in it, synced, from when they are sealed
-// until the backend has confirmed them, and come out as they went in.
 package spool
 
 import (
