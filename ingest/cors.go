@@ -3,7 +3,6 @@ package ingest
 import (
 	"bytes"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 
@@ -57,12 +56,12 @@ func (c *cors) mark(h *fasthttp.ResponseHeader, origins [][]byte) {
 	}
 }
 
-// markHTTP is mark for HTTP/3.
-func (c *cors) markHTTP(h http.Header, origins []string) {
-	h.Add("Vary", "Origin")
+// mark3 is mark for HTTP/3.
+func (c *cors) mark3(r *reply3, origins []string) {
+	r.field("vary", "Origin")
 	if len(origins) == 1 && c.origins[origins[0]] {
-		h.Set("Access-Control-Allow-Origin", origins[0])
-		h.Set("Access-Control-Expose-Headers", corsExposed)
+		r.field("access-control-allow-origin", origins[0])
+		r.field("access-control-expose-headers", corsExposed)
 	}
 }
 

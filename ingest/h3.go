@@ -1,16 +1,15 @@
 package ingest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
-	"maps"
 	"net/http"
-	"net/netip"
 	"os"
 	"slices"
-	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/quic-go/quic-go"
@@ -25,6 +24,7 @@ type h3 struct {
 	requests context.Context // in which requests run
 	server   *http3.Server
 	raw      *sessions // for pages that speak WebTransport
+	date     atomic.Pointer[dateLine]
 
 	mu    sync.Mutex // guards what follows
 	conns map[*h3Conn]struct{}
@@ -54,31 +54,27 @@ func (h *h3) ServeHTTP(w http.ResponseWriter, from *http.Request) {
 		h.webtransport(w, from, c)
 		return
 	}
-	found, a := h.answer3(w, from, start)
-	if h.cors != nil {
-		h.cors.markHTTP(w.Header(), from.Header["Origin"])
-	}
-	h.write3(w, &a)
-	h.core.metrics.answered([]byte(from.RequestURI), []byte(from.Method), a.status, time.Since(start))
+	found, a := h.answer3(w, from, c, start)
+	h.write3(w, from, &a)
+	h.core.metrics.answered(found.request.target, found.request.method, a.status, time.Since(start))
 	found.free(a.doc)
 }
 
-func (h *h3) answer3(w http.ResponseWriter, from *http.Request, start time.Time) (found *head, a answer) {
+func (h *h3) answer3(w http.ResponseWriter, from *http.Request, c *h3Conn, start time.Time) (found *head, a answer) {
 	defer func() {
 		if bug := recover(); bug != nil {
 			a = h.core.refused(h.panicked(bug), found.identity())
 			found = new(head) // somebody may still read the old one
+			found.request.method, found.request.target = []byte(from.Method), []byte(from.RequestURI)
 		}
 	}()
 	found = heads.Get().(*head)
 	no := found.read3(from)
 	r := &found.request
 	r.now, r.room = start, found.room
-	if peer, err := netip.ParseAddrPort(from.RemoteAddr); err == nil {
-		r.addr = peer.Addr().Unmap()
-		r.client = r.addr.AppendTo(nil)
-	}
-	r.body = &body3{control: http.NewResponseController(w), src: from.Body, until: start.Add(h.bodyTime(r.length)), pause: h.wait}
+	r.client, r.addr = c.client(from.RemoteAddr)
+	found.body3 = body3{control: w.(readDeadliner), src: from.Body, now: start, until: start.Add(h.bodyTime(r.length)), pause: h.wait}
+	r.body = &found.body3
 	if no == nil {
 		no = h.core.examine(&found.plan, r)
 	}
@@ -94,17 +90,20 @@ func (h *h3) answer3(w http.ResponseWriter, from *http.Request, start time.Time)
 // read3 fills in the request but for its body and client. HTTP/3 has the length of a message in its frames, and no fields
 // that could say otherwise (RFC 9114 sections 4.1, 4.2).
 func (h *head) read3(from *http.Request) *refusal {
-	h.fields = h.fields[:0]
+	h.text, h.fields = h.text[:0], h.fields[:0]
+	h.request = request{method: h.keep(from.Method), target: h.keep(from.RequestURI), length: from.ContentLength}
 	size := len(from.RequestURI)
-	for _, name := range slices.Sorted(maps.Keys(from.Header)) {
-		lower := appendLower(make([]byte, 0, len(name)), []byte(name))
-		for _, value := range from.Header[name] {
-			h.fields = append(h.fields, event.Attr{Name: lower, Value: trim([]byte(value))})
+	for name, values := range from.Header { // in any order
+		lower := h.keep(name)
+		lower = appendLower(lower[:0], lower)
+		for _, value := range values {
+			h.fields = append(h.fields, event.Attr{Name: lower, Value: trim(h.keep(value))})
 			size += len(name) + len(value)
 		}
 	}
-	h.fields = append(h.fields, event.Attr{Name: []byte("host"), Value: []byte(from.Host)})
-	h.request = request{method: []byte(from.Method), target: []byte(from.RequestURI), fields: h.fields, length: from.ContentLength}
+	slices.SortStableFunc(h.fields, func(a, b event.Attr) int { return bytes.Compare(a.Name, b.Name) })
+	h.fields = append(h.fields, event.Attr{Name: h.keep("host"), Value: h.keep(from.Host)})
+	h.request.fields = h.fields
 	switch {
 	case size > readBuffer:
 		return refuse(event.HeadersTooLarge, "the header is larger than %d bytes", readBuffer)
@@ -114,38 +113,35 @@ func (h *head) read3(from *http.Request) *refusal {
 	return nil
 }
 
-func (h *h3) write3(w http.ResponseWriter, a *answer) {
-	fields := w.Header()
-	for _, f := range a.fields[:a.n] {
-		fields[f.name] = append(fields[f.name], f.value)
-	}
-	if a.mediaType != "" {
-		fields["Content-Type"] = []string{a.mediaType}
-	}
-	if a.status != http.StatusNoContent {
-		fields["Content-Length"] = []string{strconv.Itoa(len(a.doc))}
-	}
-	h.core.charge(a)
-	defer h.core.budget.Release(a.owed)
-	control := http.NewResponseController(w)
-	control.SetWriteDeadline(time.Now().Add(writeTimeout + time.Duration(len(a.doc))*time.Second/slowest))
-	w.WriteHeader(a.status)
-	w.Write(a.doc) // a client that is gone needs no answer
+// keep copies a part of the request to memory of the head.
+func (h *head) keep(part string) []byte {
+	before := len(h.text)
+	h.text = append(h.text, part...)
+	return h.text[before:len(h.text):len(h.text)]
 }
 
 // body3 reads the body of one HTTP/3 request. io.EOF means that it is whole: the stream has ended, and not before as many
 // bytes as were announced.
 type body3 struct {
-	control *http.ResponseController
+	control readDeadliner
 	src     io.Reader
+	now     time.Time
 	until   time.Time     // the body must be there
 	pause   time.Duration // longest wait for the next byte
 	got     int64
 }
 
+// readDeadliner is what http3 writes an answer to, and the stream that its body comes on.
+type readDeadliner interface {
+	SetReadDeadline(until time.Time) error
+}
+
 // Read implements io.Reader; errors are *event.Problem.
 func (b *body3) Read(p []byte) (int, error) {
-	deadline := time.Now().Add(b.pause)
+	if b.got > 0 {
+		b.now = time.Now()
+	}
+	deadline := b.now.Add(b.pause)
 	if b.until.Before(deadline) {
 		deadline = b.until
 	}

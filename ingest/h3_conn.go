@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"log/slog"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +22,29 @@ type h3Conn struct {
 	old   *time.Timer // runs until the connection is old; nil: it does not get old
 
 	tunnels atomic.Int64 // sessions over WebTransport
+
+	peer atomic.Pointer[peer] // who sent the last request
+}
+
+// peer is the address of a client. A connection may move to another one (RFC 9000 section 9).
+type peer struct {
+	at     string // as http3 says it
+	addr   netip.Addr
+	client []byte // the same, as text
+}
+
+// client takes an address apart, mostly that of the request before.
+func (c *h3Conn) client(at string) ([]byte, netip.Addr) {
+	p := c.peer.Load()
+	if p == nil || p.at != at {
+		p = &peer{at: at}
+		if from, err := netip.ParseAddrPort(at); err == nil {
+			p.addr = from.Addr().Unmap()
+			p.client = p.addr.AppendTo(nil)
+		}
+		c.peer.Store(p)
+	}
+	return p.client, p.addr
 }
 
 type h3ConnKey struct{}

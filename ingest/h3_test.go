@@ -177,6 +177,8 @@ func exchanges() []exchange {
 		{name: "no such stream", target: "/v1/streams/x/events", body: "1", fields: []string{one}, status: 404},
 		{name: "no such path", target: "/v2", body: "1", fields: []string{one}, status: 404},
 		{name: "no such method", method: "GET", status: 405},
+		{name: "head of an answer", method: "HEAD", status: 405},
+		{name: "long answer", body: strings.Repeat("\"long\"\n", 100), fields: []string{lines}, status: 422},
 		{name: "no such parameter", target: events + "?a=b", body: "1", fields: []string{one}, status: 400},
 		{name: "no such level", target: events + "?ack=now", body: "1", fields: []string{one}, status: 400},
 		{name: "traced", body: "1", fields: []string{one, "X-Request-Id: mine", "Traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "Tracestate: a=b", "Tracestate: c=d"}, status: 200},
@@ -203,6 +205,11 @@ func exchangeStream() *fakeStream {
 			case string(b.Body) == `"rate"` && b.Strict:
 				b.Reject(0, event.KeyRate, "slower")
 				return event.Problemf(event.KeyRate, "too much of a key")
+			case strings.HasPrefix(string(b.Body), `"long"`):
+				for i := range b.Events {
+					b.Reject(i, event.PluginRejected, strings.Repeat("why ", 100))
+				}
+				return nil
 			case string(b.Body) == `"panic"`:
 				panic("BUG: test")
 			}

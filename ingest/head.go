@@ -20,6 +20,7 @@ type head struct {
 	refused *refusal // why the header is, if it is
 	plan    plan     // what is to be done otherwise
 	body    body
+	body3   body3  // over HTTP/3
 	room    []byte // for the answer's document
 
 	of     *fasthttp.RequestHeader // while it is handed over: what it was found in, and how
@@ -39,7 +40,10 @@ func (h *head) free(doc []byte) {
 
 // clear leaves a head that may be used again.
 func (h *head) clear(doc []byte) {
-	h.request, h.refused, h.plan, h.body, h.of = request{}, nil, plan{}, body{}, nil
+	h.request, h.refused, h.plan, h.body, h.body3, h.of = request{}, nil, plan{}, body{}, body3{}, nil
+	if cap(h.text) > 2*readBuffer || cap(h.fields) > 2*maxFields { // of a header that was refused
+		h.text, h.fields = nil, nil
+	}
 	if cap(doc) > 0 && cap(doc) <= mostRoom {
 		h.room = doc[:0]
 	}

@@ -51,7 +51,7 @@ func (h *h3) webtransport(w http.ResponseWriter, from *http.Request, c *h3Conn) 
 	t, no := h.tunnel(w, from, c)
 	if no != nil {
 		a := h.core.refused(no, identity{})
-		h.write3(w, &a)
+		h.write3(w, from, &a)
 		h.core.metrics.answered([]byte(from.RequestURI), []byte(from.Method), a.status, time.Since(start))
 		return
 	}
