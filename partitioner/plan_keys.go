@@ -75,8 +75,8 @@ func (n *planning) split(k Heavy, st *keyState, next int32, room int) int {
 	switch {
 	case n.ordering == Strict || st.fast < ticksFast && st.slow < ticksSlow:
 		return 0
-	case n.partition[at] < busy*n.capacity && n.imbalance() <= unbalanced:
-		return 0 // it hurts nobody
+	case n.solid[at] < busy*n.capacity && n.imbalance() <= unbalanced:
+		return 0 // it hurts nobody: what spread keys bring flows elsewhere
 	case n.table.slots[slot].owner != n.table.slots[slot].target:
 		return 0 // first one, then the other
 	case n.backlog(at, k):
