@@ -83,10 +83,14 @@ func (n *planning) capacityFor(k Heavy) (l limited) {
 		l.Reason = fmt.Sprintf("it brings %.0f/s, and a partition is meant to take %.0f/s", max(k.Fast, k.Lower), l.Rate)
 		return l
 	}
-	if int(p) >= len(n.load.Confirmed) || n.load.Confirmed[p] <= 0 || k.Lower < limitShare*n.partition[p] {
+	if int(p) >= len(n.load.Confirmed) || n.load.Confirmed[p] <= 0 {
 		return l
 	}
-	share := min(1, k.Lower/max(1, n.partition[p]))
+	gets := n.loads.lately(p) // n.partition still has most of a key that has just gone
+	if min(k.Fast, k.Lower) < limitShare*gets {
+		return l
+	}
+	share := min(1, max(k.Fast, k.Lower)/max(1, gets)) // too low a limit is raised late, one too high lowered at once
 	l.Rate = limitRoom * share * n.load.Confirmed[p]
 	l.Reason = fmt.Sprintf("it brings %.0f/s, and the backend confirms %.0f/s of its partition, whose backlog grows", k.Lower, n.load.Confirmed[p])
 	return l

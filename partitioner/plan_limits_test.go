@@ -1,6 +1,7 @@
 package partitioner
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -94,5 +95,44 @@ func TestLimitIsMeasuredWithoutATarget(t *testing.T) {
 	w.run(hold + time.Second)
 	if l := w.limits(); len(l) != 0 {
 		t.Errorf("%v", l)
+	}
+}
+
+// What a key brings is compared with what its partition gets now: another key that was there and has gone, which the load of
+// the partition still remembers, takes nothing of the limit.
+func TestLimitForgetsAKeyThatHasGone(t *testing.T) {
+	for _, gone := range []float64{3, 10} {
+		w := newWorld(t, Settings{Ordering: Strict}, 4)
+		w.rest, w.keys["gone"] = 0.1*target, gone*target
+		w.run(10 * time.Second)
+		hi, lo := w.hash("gone")
+		at := w.table.Lookup(hi, lo, 0).Partition
+		next := ""
+		for n := 0; next == ""; n++ {
+			if hi, lo := w.hash(fmt.Sprint("next ", n)); w.table.Lookup(hi, lo, 0).Partition == at {
+				next = fmt.Sprint("next ", n)
+			}
+		}
+		w.keys["gone"], w.keys[next] = 0, 3*target
+		w.run(2 * time.Second)
+		w.extra = func(l *Load) {
+			l.Confirmed = make([]float64, 4)
+			l.Confirmed[at] = target
+		}
+		limit := func() float64 {
+			hi, lo := w.hash(next)
+			if l := w.planner.limits[[2]uint64{hi, lo}]; l != nil {
+				return l.Rate
+			}
+			return 0
+		}
+		for n := 0; limit() == 0; n++ {
+			if w.tick(); n > 100 {
+				t.Fatal("it gets no limit")
+			}
+		}
+		if rate := limit(); rate < 0.8*limitRoom*target || w.now > (1_000_000+20)*time.Second {
+			t.Errorf("%.0f of %.0f are its limit, %v after it began", rate, limitRoom*target, w.now-(1_000_000+10)*time.Second)
+		}
 	}
 }

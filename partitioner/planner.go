@@ -263,6 +263,9 @@ type loads struct {
 	weight, twice float64 // sums of the weights and of their squares
 	noise         float64 // variance of a tick of a partition, in relation to its load; the same sum
 	nokey         float64 // rates of what has no key; the same sum
+
+	partitions []float64 // what each gets, with the short memory of keys, to compare a key with
+	short      float64   // sum of the weights of the ticks in that
 }
 
 // add takes a tick in.
@@ -284,8 +287,28 @@ func (l *loads) add(t *Table, load *Load) {
 			children[c.id] = l.children[c.id]*fade + load.Children[c.id]
 		}
 	}
+	l.addLately(t, load)
 	l.children, l.nokey = children, l.nokey*fade+load.Keyless
 	l.weight, l.twice = l.weight*fade+1, l.twice*fade*fade+1
+}
+
+// addLately takes a tick in where it went.
+func (l *loads) addLately(t *Table, load *Load) {
+	fade := decay(load.Elapsed, fastHalfLife)
+	for l.short = l.short*fade + 1; len(l.partitions) < len(t.partitions); {
+		l.partitions = append(l.partitions, 0)
+	}
+	for p := range l.partitions {
+		l.partitions[p] *= fade
+	}
+	for i, s := range t.slots[:min(len(t.slots), len(load.Slots))] {
+		l.partitions[s.owner] += load.Slots[i]
+	}
+	for _, s := range t.splits.all {
+		for _, c := range s.children {
+			l.partitions[c.owner] += load.Children[c.id]
+		}
+	}
 }
 
 // measureNoise compares the tick with what was expected of it.
@@ -314,6 +337,7 @@ func (l *loads) measureNoise(t *Table, load *Load, fade float64) {
 
 func (l *loads) slot(n int32) float64   { return l.slots[n] / max(l.weight, 1) }
 func (l *loads) keyless() float64       { return l.nokey / max(l.weight, 1) }
+func (l *loads) lately(p int32) float64 { return l.partitions[p] / max(l.short, 1) }
 func (l *loads) child(id int32) float64 { return l.children[id] / max(l.weight, 1) }
 
 // sigma is the standard deviation of the smoothed load of a partition.
