@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"io"
 	"net"
-	"regexp"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -61,6 +59,31 @@ func (h *holed) ReadFrom(b []byte) (int, net.Addr, error) {
 	}
 }
 
+// leave sends with a hole and is not heard again.
+func (h *holed) leave(t *testing.T, c *quic.Conn) {
+	t.Helper()
+	first, err := c.OpenStream() // an exchange, so that the handshake is over on both sides
+	if err == nil {
+		_, err = first.Write((&session.Fin{}).Append(nil))
+	}
+	if err == nil {
+		_, err = io.ReadAll(bufio.NewReader(first))
+	}
+	str, failed := c.OpenStream()
+	if err != nil || failed != nil {
+		t.Errorf("%v %v", err, failed)
+		return
+	}
+	h.mu.Lock()
+	h.sent = 0
+	h.mu.Unlock()
+	str.Write(make([]byte, hole))
+	<-h.lost
+	str.SetWriteDeadline(time.Now().Add(time.Minute))
+	go str.Write(make([]byte, 128<<10))
+	<-h.filled
+}
+
 // Connections that send what lies behind a gap which is never closed: it has to be held. It takes no more than their windows, and is
 // gone when they have been silent for long enough.
 func TestF54WindowsWithAHole(t *testing.T) {
@@ -73,42 +96,18 @@ func TestF54WindowsWithAHole(t *testing.T) {
 	base := p.restMemory()
 	for range n {
 		h := &holed{sent: -1, lost: make(chan struct{}), filled: make(chan struct{})}
-		p.hundreds(1, session.Protocol, func(c net.PacketConn) net.PacketConn { h.PacketConn = c; return h }, func(c *quic.Conn) {
-			first, err := c.OpenStream() // an exchange, so that the handshake is over on both sides
-			if err == nil {
-				_, err = first.Write((&session.Fin{}).Append(nil))
-			}
-			if err == nil {
-				_, err = io.ReadAll(bufio.NewReader(first))
-			}
-			str, failed := c.OpenStream()
-			if err != nil || failed != nil {
-				t.Errorf("%v %v", err, failed)
-				return
-			}
-			h.mu.Lock()
-			h.sent = 0
-			h.mu.Unlock()
-			str.Write(make([]byte, hole))
-			<-h.lost
-			str.SetWriteDeadline(time.Now().Add(time.Minute))
-			go str.Write(make([]byte, 128<<10))
-			<-h.filled
-		})
+		tr := strangers(t, 0, func(c net.PacketConn) net.PacketConn { h.PacketConn = c; return h })
+		c, err := tr.Dial(t.Context(), p.quicAt(), trusting(session.Protocol), patience)
+		for err != nil && t.Context().Err() == nil {
+			c, err = tr.Dial(t.Context(), p.quicAt(), trusting(session.Protocol), patience)
+		}
+		h.leave(t, c)
 	}
 	peak := p.peakMemory()
 	t.Logf("%d connections with a hole: %d KiB each, memory %d KiB, then at most %d KiB", n, (peak-base)>>10/int64(n), base>>10, peak>>10)
 	if most := base + int64(n)*(256<<10) + 32<<20; peak > most {
 		t.Errorf("%d KiB, at most %d KiB are to be expected", peak>>10, most>>10)
 	}
-	open := regexp.MustCompile(`(?m)^headgate_http_connections (\d+)$`)
-	p.until("the connections are forgotten", func() bool {
-		m := open.FindStringSubmatch(p.get("/metrics"))
-		if m == nil {
-			t.Fatal("no gauge of connections")
-		}
-		left, _ := strconv.Atoi(m[1])
-		return left == 0
-	})
+	p.until("the connections are forgotten", func() bool { return p.connections() == 0 })
 	p.honest(1)
 }
