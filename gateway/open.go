@@ -86,7 +86,7 @@ func (g *Gateway) newParts(ctx context.Context) (err error) {
 	g.ingest, err = ingest.New(ingest.Config{
 		Listen: h.Listen, TLSListen: h.TLS.Listen, TLS: g.secure(), QUIC: quic, Origins: h.CORS.Origins,
 		ReadTimeout: time.Duration(h.ReadTimeout), IdleTimeout: time.Duration(h.IdleTimeout),
-		RequestTimeout: time.Duration(h.RequestTimeout), MaxConnections: g.connections(),
+		RequestTimeout: time.Duration(h.RequestTimeout), MaxConnections: h.MaxConnections, MaxSockets: g.sockets(),
 		MaxConnectionsPerAddress: h.MaxConnectionsPerAddress, MaxRequestsPerConnection: h.MaxRequestsPerConnection,
 		MaxConnectionAge: time.Duration(h.MaxConnectionAge),
 	}, g, ingest.Deps{Log: g.log, Metrics: g.metrics, Budget: g.bodies, Auth: g.senders(), Rates: newCallers(&g.cfg, g.rates), Keys: keys, Owners: owners})

@@ -14,6 +14,7 @@ import (
 // roster knows every open connection, of all listeners together, and how many there may be.
 type roster struct {
 	most       int // connections
+	sockets    int // of them over TCP, each of which is an open file
 	perAddress int // connections of one client address, 0: no limit
 
 	leaving chan struct{} // one token for each connection that was turned away and is not closed yet
@@ -27,7 +28,7 @@ type roster struct {
 }
 
 func newRoster(cfg *Config) *roster {
-	r := &roster{most: cfg.MaxConnections, perAddress: cfg.MaxConnectionsPerAddress, leaving: make(chan struct{}, mostLeaving),
+	r := &roster{most: cfg.MaxConnections, sockets: cfg.MaxSockets, perAddress: cfg.MaxConnectionsPerAddress, leaving: make(chan struct{}, mostLeaving),
 		conns: map[*conn]struct{}{}, addresses: map[netip.Addr]int{}}
 	r.gone = sync.NewCond(&r.mu)
 	return r
@@ -42,6 +43,9 @@ func (r *roster) enter(c *conn, closed func() bool) *event.Problem {
 	}
 	if no := r.room(c.addr); no != nil {
 		return no
+	}
+	if r.sockets > 0 && len(r.conns) >= r.sockets {
+		return event.Problemf(event.Overloaded, "too many connections: the gateway takes %d over TCP, which is what its limit of open files leaves (ulimit -n)", r.sockets)
 	}
 	r.conns[c] = struct{}{}
 	r.addresses[c.addr]++
@@ -110,7 +114,7 @@ func (r *roster) watch(reg prometheus.Registerer) error {
 		reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "headgate_http_connections",
 			Help: "Open connections of clients that send events: TCP, with TLS and without, and QUIC."}, r.count)),
 		reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "headgate_http_connections_limit",
-			Help: "How many there may be: http.max_connections, or what the limit of open files leaves."}, func() float64 { return float64(r.most) })))
+			Help: "How many there may be: http.max_connections. Over TCP the limit of open files may allow fewer."}, func() float64 { return float64(r.most) })))
 }
 
 // mostLeaving is how many connections that were turned away linger: each costs a file while there may be few.

@@ -35,6 +35,7 @@ type Config struct {
 	IdleTimeout              time.Duration // between requests; 90 s
 	RequestTimeout           time.Duration // from the end of the body to the answer; 30 s
 	MaxConnections           int           // 20,000
+	MaxSockets               int           // of them over TCP; 0: all
 	MaxConnectionsPerAddress int           // 0: no limit
 	MaxRequestsPerConnection int           // 0: no limit
 	MaxConnectionAge         time.Duration // then the next answer closes it; 0: no limit

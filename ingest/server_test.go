@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -153,6 +154,7 @@ func TestH10MaxConnections(t *testing.T) {
 		setting string
 	}{
 		"all":         {Config{MaxConnections: 2}, 503, event.Overloaded, "http.max_connections"},
+		"files":       {Config{MaxSockets: 2}, 503, event.Overloaded, "ulimit -n"},
 		"one address": {Config{MaxConnectionsPerAddress: 2}, 429, event.CallerRate, "http.max_connections_per_address"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -181,6 +183,25 @@ func TestH10MaxConnections(t *testing.T) {
 			g.until(func() bool { return len(g.Server.open.all()) < 2 })
 			g.dial().send(request11(events, "1\n", ndjson)).answer().want(t, 200, "")
 		})
+	}
+}
+
+// Connections over QUIC have one socket together, so that open files bound those over TCP alone.
+func TestF30J06FilesDoNotBoundQUIC(t *testing.T) {
+	r := newRoster(&Config{MaxConnections: 3, MaxSockets: 1})
+	enter := func() *event.Problem { return r.enter(&conn{}, func() bool { return false }) }
+	quic := func() error { return r.Enter(netip.Addr{}) }
+	if no := enter(); no != nil {
+		t.Fatal(no)
+	}
+	if no := enter(); no == nil || !strings.Contains(no.Detail, "takes 1 over TCP") {
+		t.Errorf("a second one over TCP: %v", no)
+	}
+	if err := errors.Join(quic(), quic()); err != nil {
+		t.Error(err)
+	}
+	if err := quic(); err == nil || !strings.Contains(err.Error(), "http.max_connections") {
+		t.Errorf("one more than there may be: %v", err)
 	}
 }
 

@@ -92,7 +92,8 @@ var commands = []struct {
 	{'m', loop + i32(1) + memoryGrow + i32(-1) + eq + if_ + unreachable + end + branch(0) + end}, // all memory there is
 	{'g', i32(1) + memoryGrow + i32(-1) + eq + if_ + unreachable + end + keep(i32(0), i32(0))},   // a page that is never given back
 	{'l', i32(abi.LevelInfo) + get(lptr) + get(llen) + call(fnLog) + keep(i32(0), i32(0))},       // a log line
-	{'f', i32(-1) + ret}, // the whole batch fails
+	{'f', i32(-1) + ret},          // the whole batch fails
+	{'w', loop + branch(0) + end}, // works until it is stopped
 }
 
 // base is a guest with all that is required; its process does nothing.

@@ -1,6 +1,7 @@
 package plugins
 
 import (
+	"context"
 	"time"
 
 	"github.com/tetratelabs/wazero/api"
@@ -12,6 +13,8 @@ import (
 type leash struct {
 	limit time.Duration // of the call
 	rest  time.Duration // of the request, 0 for none
+
+	of context.Context // of the request: when it has ended nobody wants the result; nil for none
 
 	began  time.Time
 	last   time.Duration // since then, when the guest came by last
@@ -76,7 +79,7 @@ func (l *leash) check() {
 	l.spent += min(now-l.last, mostBetween*time.Duration(1+l.debt))
 	l.worked += min(now-l.last, mostWorked*time.Duration(1+l.debt))
 	l.last, l.debt = now, 0
-	l.late = l.rest != 0 && now > l.rest
+	l.late = l.rest != 0 && now > l.rest || l.of != nil && l.of.Err() != nil
 	if l.late || l.spent > l.limit {
 		panic(halted{deadline})
 	}

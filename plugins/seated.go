@@ -24,7 +24,7 @@ func (l *leash) place() bool {
 		l.seats.stand()
 	}
 	began := time.Since(l.began)
-	l.on = l.seats.wait(left(l.rest, began))
+	l.on = l.seats.wait(left(l.rest, began), l.of)
 	l.last, l.since = time.Since(l.began), l.worked // waiting is no time of its own
 	l.waited += l.last - began
 	return l.on

@@ -1,6 +1,7 @@
 package plugins
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -30,8 +31,8 @@ func newSeats(cores int) *seats {
 	return &seats{all: max(1, cores-1)}
 }
 
-// wait takes a seat when it is its turn, and gives up after so long, if that is not 0.
-func (s *seats) wait(most time.Duration) bool {
+// wait takes a seat when it is its turn, and gives up after so long, if that is not 0, or when of has ended, if there is one.
+func (s *seats) wait(most time.Duration, of context.Context) bool {
 	s.mu.Lock()
 	if s.taken < s.all {
 		s.taken++
@@ -45,10 +46,15 @@ func (s *seats) wait(most time.Duration) bool {
 	if most != 0 {
 		end = time.After(most)
 	}
+	var ended <-chan struct{}
+	if of != nil {
+		ended = of.Done()
+	}
 	select {
 	case <-mine:
 		return true
 	case <-end:
+	case <-ended:
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

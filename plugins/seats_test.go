@@ -11,13 +11,13 @@ import (
 func TestF61SeatsAreGivenInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSeats(3)
-		if !s.wait(1) || !s.wait(1) || s.wait(1) || s.asked() {
+		if !s.wait(1, nil) || !s.wait(1, nil) || s.wait(1, nil) || s.asked() {
 			t.Fatal("3 cores have 2 seats")
 		}
 		order := make(chan int, 3)
 		for i := range 3 {
 			go func() {
-				if s.wait(0) {
+				if s.wait(0, nil) {
 					order <- i
 				}
 			}()
@@ -43,14 +43,14 @@ func TestF61SeatsAreGivenInOrder(t *testing.T) {
 func TestF61WhoCannotWaitLeavesTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSeats(1)
-		if !s.wait(1) {
+		if !s.wait(1, nil) {
 			t.Fatal("one core has a seat")
 		}
-		if s.wait(time.Second) || s.asked() {
+		if s.wait(time.Second, nil) || s.asked() {
 			t.Error("it got a seat that was taken, or still waits")
 		}
 		s.stand()
-		if !s.wait(1) {
+		if !s.wait(1, nil) {
 			t.Error("a free seat was not given")
 		}
 		s.stand()
@@ -79,7 +79,7 @@ func TestF61GuestsThatComputeForLongTakeTurns(t *testing.T) {
 		t.Fatal("a start that was stopped keeps its seat")
 	}
 	c := chainOf(t, h, Step{Name: "hostile", Module: loadOf(t, h, hostile(loop+branch(0)+end).bytes())})
-	if !h.seats.wait(1) {
+	if !h.seats.wait(1, nil) {
 		t.Fatal("no seat")
 	}
 	ended := make(chan error, 1)
@@ -118,7 +118,7 @@ func TestF61GuestsThatComputeForLongTakeTurns(t *testing.T) {
 func TestF61ARequestDoesNotWaitForASeatBeyondItsEnd(t *testing.T) {
 	g := newGuest(nil, newSeats(1))
 	g.limit, g.rest = time.Hour, time.Nanosecond
-	if !g.seats.wait(1) {
+	if !g.seats.wait(1, nil) {
 		t.Fatal("no seat")
 	}
 	g.worked = seatFrom

@@ -191,6 +191,7 @@ func (s *step) work(ctx context.Context, in *instance, b *event.Batch, at *stret
 		}
 		s.tether(ctx, in)
 		err := s.call(in, b, at.flags)
+		in.guest.of = nil
 		othersTurn := s.pool.spend(b.Owner, in)
 		if err == nil {
 			if at.from, at.flags = next, 0; othersTurn && at.from >= at.alone {
@@ -252,7 +253,7 @@ func (s *step) another(in *instance, b *event.Batch, at *stretch, how trapped) *
 
 // tether gives the next calls of in their time.
 func (s *step) tether(ctx context.Context, in *instance) {
-	in.guest.limit, in.guest.rest = s.deadline, 0
+	in.guest.limit, in.guest.rest, in.guest.of = s.deadline, 0, ctx
 	if until, ok := ctx.Deadline(); ok {
 		in.guest.rest = max(time.Until(until), 1)
 	}
