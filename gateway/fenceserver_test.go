@@ -98,6 +98,21 @@ func (s *fenceServer) get(last, next string, from uint64) (uint64, *nats.Msg) {
 	return 0, nil
 }
 
+// remove takes a message away: its sequence is not given again, and the lane ends in what is left.
+func (s *fenceServer) remove(seq uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if seq == 0 || seq > uint64(len(s.log)) || s.log[seq-1].Subject == "" {
+		return
+	}
+	subject := s.log[seq-1].Subject
+	s.w.say("removed %d: %s", seq, subject)
+	s.log[seq-1] = &nats.Msg{Header: nats.Header{"Headgate-Marker": {"removed"}}}
+	for s.last[subject] > 0 && s.log[s.last[subject]-1].Subject != subject {
+		s.last[subject]--
+	}
+}
+
 // fenceConn is the connection of one process to the server: requests and answers get lost, come late, or come twice.
 type fenceConn struct {
 	js.JetStream
@@ -223,6 +238,16 @@ func (c *fenceConn) RequestWithContext(ctx context.Context, subject string, body
 		req.Seq = uint64(n)
 	}
 	answers := make(chan []byte, 2)
+	if strings.Contains(subject, ".MSG.DELETE.") {
+		err := c.travel(ctx, "remove", func() {
+			c.p.w.server.remove(req.Seq)
+			answers <- []byte(`{"success":true}`)
+		})
+		if err != nil {
+			return nil, err
+		}
+		return &nats.Msg{Subject: subject, Data: <-answers}, nil
+	}
 	err := c.travel(ctx, "read "+req.Next+req.Last, func() {
 		answers <- rawMessage(c.p.w.server.get(req.Last, req.Next, req.Seq))
 		c.p.w.server.letGo(req.Last, c.p)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -69,6 +70,8 @@ type Backend struct {
 	alarm error           // of all stopped lanes
 
 	making sync.Mutex // of streams that are gone
+
+	keeps atomic.Bool // claims of earlier starts can't be removed
 }
 
 // Open creates the stream, or brings an existing one to cfg, and returns its backend.

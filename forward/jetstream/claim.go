@@ -2,7 +2,9 @@ package jetstream
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"time"
 
 	js "github.com/nats-io/nats.go/jetstream"
 
@@ -38,10 +40,40 @@ func (b *Backend) take(ctx context.Context, l *lane, m *Message) error {
 			return fmt.Errorf("claim %s: %w", l.subject, err)
 		default:
 			l.seq, l.claimed = ack.Sequence, true
+			b.replaced(ctx, l, m)
 		}
 	}
 	l.known = true
 	return nil
+}
+
+// claimGone bounds what a start waits for a claim to be removed, a lane.
+const claimGone = time.Second
+
+// replaced removes the lane's message m when it was the claim of an earlier start, behind which ours is now: a gateway that starts
+// again and again would else fill the stream. Nothing is asked of m any more: what expects it is refused as long as ours is there, and
+// ours says all that it said but for numbers given above those stored. It stays when it can't be removed.
+func (b *Backend) replaced(ctx context.Context, l *lane, m *Message) {
+	if m.Claim == "" || m.Above != 0 || b.keeps.Load() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(claimGone, b.cfg.Timeout))
+	defer cancel()
+	body := fmt.Appendf(nil, `{"seq":%d,"no_erase":true}`, m.Seq)
+	reply, err := b.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.DELETE."+l.store, body)
+	var answer struct {
+		Error *js.APIError `json:"error"`
+	}
+	if err == nil {
+		err = json.Unmarshal(reply.Data, &answer)
+	}
+	if err == nil && answer.Error != nil {
+		err = answer.Error
+	}
+	if err != nil {
+		b.keeps.Store(true) // who may not remove them waits for one lane only
+		b.log.InfoContext(ctx, "claims of earlier starts stay in the stream", "subject", l.subject, "error", err)
+	}
 }
 
 // claimFull claims a lane that could not be claimed at its start, since the stream was full.

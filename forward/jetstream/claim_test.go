@@ -57,6 +57,84 @@ func TestAClaimedLaneRefusesWhatComesLate(t *testing.T) {
 	}
 }
 
+// A gateway that starts again and again leaves one claim on each lane, and loses nothing else: neither runs, nor seals, nor numbers.
+func TestClaimsOfEarlierStartsAreRemoved(t *testing.T) {
+	r := newRig(t, t.TempDir(), 1<<20)
+	r.external = true
+	held := func() (messages uint64) {
+		t.Helper()
+		stream, err := r.side.Stream(t.Context(), "HEADGATE_web")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stream.CachedInfo().State.Msgs
+	}
+	start := func(times int) {
+		t.Helper()
+		for range times {
+			r.backend = r.open(1 << 20)
+			for p, want := range []uint64{10, 0, 3} {
+				if last, err := r.backend.Resume(t.Context(), int32(p)); err != nil || last != want {
+					t.Fatalf("partition %d resumed at %d, %v", p, last, err)
+				}
+			}
+		}
+	}
+	r.backend = r.open(1 << 20)
+	r.send(newRun(0, 1, 10))
+	r.send(newRun(2, 1, 3))
+	if _, err := r.backend.Seal(t.Context(), 2, 8); err != nil {
+		t.Fatal(err)
+	}
+	before := held() // two claims, two runs, a seal
+	start(1)
+	if n := held(); n != before+3 {
+		t.Errorf("%d messages after a start, %d before", n, before)
+	}
+	start(5)
+	if n := held(); n != before+3 {
+		t.Errorf("%d messages after more starts, %d before", n, before)
+	}
+	r.send(newRun(0, 11, 1))
+	r.send(newRun(1, 1, 1))
+	if got := r.read(jetstream.Query{}); len(got) != 4 || r.backend.Err() != nil {
+		t.Errorf("%d runs, %v", len(got), r.backend.Err())
+	}
+}
+
+// What a process that was only stopped sends behind its claim, and what expects the message before that, is refused also when the
+// claim is not there any more.
+func TestARemovedClaimIsRefusedLikeOneThatIsThere(t *testing.T) {
+	r := newRig(t, t.TempDir(), 1<<20)
+	r.external = true
+	r.backend = r.open(1 << 20)
+	r.send(newRun(0, 1, 10)) // message 2 is the run
+	stopped := r.open(1 << 20)
+	if last, err := stopped.Resume(t.Context(), 0); err != nil || last != 10 { // message 3
+		t.Fatal(last, err)
+	}
+	r.backend = r.open(1 << 20)
+	if last, err := r.backend.Resume(t.Context(), 0); err != nil || last != 10 {
+		t.Fatal(last, err)
+	}
+	for _, behind := range []string{"2", "3"} {
+		if err := r.late(0, behind, "11", "12"); err == nil {
+			t.Errorf("what comes behind message %s is stored", behind)
+		}
+	}
+	for range 4 { // the first answers may leave it open
+		_ = stopped.Send(t.Context(), newRun(0, 11, 10))
+	}
+	var chain *jetstream.ChainError
+	if !errors.As(stopped.Err(), &chain) || chain.Found != 4 {
+		t.Errorf("alarm %v", stopped.Err())
+	}
+	r.send(newRun(0, 11, 3))
+	if got := r.read(jetstream.Query{}); len(got) != 2 || r.backend.Err() != nil {
+		t.Errorf("%d runs, %v", len(got), r.backend.Err())
+	}
+}
+
 // A process that was only stopped, and goes on when another one has taken its lanes over, sends nothing more.
 func TestAProcessWhoseLaneIsClaimedStops(t *testing.T) {
 	for name, send := range map[string]func(r *rig) error{
