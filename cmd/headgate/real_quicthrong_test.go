@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"net"
 	"regexp"
 	"strconv"
@@ -27,7 +28,10 @@ type throng struct {
 	leave  context.CancelFunc
 	hands  sync.WaitGroup
 
-	open, streams, refused, gone atomic.Int64
+	open, streams, again atomic.Int64
+
+	mu  sync.Mutex
+	why map[string]int // guarded by mu: what the others ended of
 }
 
 // fromOne is how many connections an address has, below what the gateway lets it have.
@@ -37,7 +41,7 @@ const fromOne = 500
 func (p *process) throng(n int, protocol string, do func(*quic.Conn) (streams int)) *throng {
 	t := p.t
 	t.Helper()
-	c := &throng{p: p, to: p.quicAt(), secure: trusting(protocol), do: do, free: make(chan *quic.Transport, n)}
+	c := &throng{p: p, to: p.quicAt(), secure: trusting(protocol), do: do, free: make(chan *quic.Transport, n), why: map[string]int{}}
 	c.ctx, c.leave = context.WithCancel(t.Context())
 	t.Cleanup(func() { c.leave(); c.hands.Wait() })
 	var tr *quic.Transport
@@ -66,6 +70,24 @@ func strangers(t *testing.T, number int, wrap func(net.PacketConn) net.PacketCon
 	return tr
 }
 
+// failed counts a connection that is opened again.
+func (c *throng) failed(err error) {
+	if c.ctx.Err() != nil {
+		return
+	}
+	c.again.Add(1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.why[err.Error()]++
+}
+
+// troubles says of what connections ended, and how many.
+func (c *throng) troubles() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return fmt.Sprint(c.why)
+}
+
 // quicAt is where the gateway speaks QUIC.
 func (p *process) quicAt() *net.UDPAddr {
 	p.t.Helper()
@@ -81,8 +103,9 @@ func trusting(protocol string) *tls.Config {
 	return &tls.Config{InsecureSkipVerify: true, ServerName: "localhost", NextProtos: []string{protocol}}
 }
 
-// patience is the settings of its connection. A gateway that has heard nothing of a handshake for 5 s says no more of it.
-var patience = &quic.Config{KeepAlivePeriod: 20 * time.Second, MaxIdleTimeout: time.Hour, HandshakeIdleTimeout: 4 * time.Second}
+// patience is the settings of its connection. A gateway that has heard nothing of a handshake for 5 s says no more of
+// it; a client that took it for done learns that by its idle timeout.
+var patience = &quic.Config{KeepAlivePeriod: 20 * time.Second, MaxIdleTimeout: time.Minute, HandshakeIdleTimeout: 4 * time.Second}
 
 // dial opens one connection after the other.
 func (c *throng) dial() {
@@ -93,7 +116,7 @@ func (c *throng) dial() {
 		case from := <-c.free:
 			conn, err := from.Dial(c.ctx, c.to, c.secure, patience)
 			if err != nil {
-				c.refused.Add(1)
+				c.failed(err)
 				time.AfterFunc(100*time.Millisecond, func() { c.free <- from })
 				continue
 			}
@@ -103,7 +126,7 @@ func (c *throng) dial() {
 			context.AfterFunc(conn.Context(), func() {
 				c.open.Add(-1)
 				c.streams.Add(-streams)
-				c.gone.Add(1)
+				c.failed(context.Cause(conn.Context()))
 				c.free <- from
 			})
 		}
@@ -144,7 +167,7 @@ func (c *throng) wait(n int) {
 			most, since = here, time.Now()
 		}
 		if time.Since(since) > 2*time.Minute {
-			t.Fatalf("%d connections are there after %v, and no more in two minutes: %d handshakes failed, %d connections ended", most, time.Since(began).Round(time.Second), c.refused.Load(), c.gone.Load())
+			t.Fatalf("%d connections are there after %v, and no more in two minutes: %s", most, time.Since(began).Round(time.Second), c.troubles())
 		}
 	}
 }
