@@ -16,7 +16,7 @@ const (
 	JSON
 )
 
-// MaxErrors is how many refused events an answer describes; the rest is only counted (CONTRACT: errors_truncated).
+// MaxErrors is how many refused events an answer describes; the rest is only counted (errors_truncated).
 const MaxErrors = 100
 
 // Batch is the events of one request over one buffer. It is owned by the goroutine that serves the request

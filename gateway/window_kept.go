@@ -4,21 +4,14 @@ import (
 	"context"
 	"time"
 
+	"github.com/headgate-io/headgate/ingest"
 	"github.com/headgate-io/headgate/internal/journal"
 	"github.com/headgate-io/headgate/internal/logfolder"
-	"github.com/headgate-io/headgate/internal/window"
 )
 
-// remembered is a window that survives restarts: a *window.Set or *window.Keys.
-type remembered interface {
-	Restore(record []byte, now time.Time)
-	Keep(log window.Log, whole bool, now time.Time)
-	Snapshot(emit func(record []byte) error) error
-}
-
-// remember reads back what an earlier process left of a window, and has it kept from now on. Nothing keeps it from
+// remember reads back what an earlier process left of a window or of sessions, and has it kept from now on. Nothing keeps it from
 // starting: what can't be read is forgotten, which the log and how far back the window reaches say.
-func (g *Gateway) remember(w remembered, path string) *journal.Journal {
+func (g *Gateway) remember(w ingest.Memory, path string) *journal.Journal {
 	now := time.Now()
 	log := g.log.With("folder", path)
 	j, whole, err := journal.Open(journal.Deps{Files: logfolder.At(path), Snapshot: w.Snapshot, Log: log},

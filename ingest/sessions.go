@@ -17,7 +17,7 @@ import (
 	"github.com/headgate-io/headgate/sdk/session"
 )
 
-// Memory is what outlives the process. Restore takes over the records of an earlier one, then Keep has everything from
+// Memory is what outlives the process: of sessions, or a window of ids or answers (*window.Set, *window.Keys). Restore takes over the records of an earlier one, then Keep has everything from
 // then on kept in a log, and Snapshot says all that there is.
 type Memory interface {
 	Restore(record []byte, now time.Time)

@@ -14,13 +14,9 @@ func newDeadLetterShowCommand(at *address) *cobra.Command {
 		Short: "Show one letter with its event, settled or not",
 		Args:  cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			to, err := at.dial()
-			if err != nil {
-				return err
-			}
 			var letter json.RawMessage
 			c := call{method: http.MethodGet, path: deadLetterPath(args[0]) + "/" + url.PathEscape(args[1])}
-			if _, err := to.do(cmd.Context(), c, &letter); err != nil {
+			if _, err := at.do(cmd.Context(), c, &letter); err != nil {
 				return err
 			}
 			return printJSON(cmd.OutOrStdout(), letter)

@@ -42,13 +42,9 @@ func newPluginActivateCommand(at *address) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		to, err := at.dial()
-		if err != nil {
-			return err
-		}
 		var now chain
 		c := call{method: http.MethodPost, path: chainPath(stream), mediaType: "application/json", body: body}
-		if _, err := to.do(cmd.Context(), c, &now); err != nil {
+		if _, err := at.do(cmd.Context(), c, &now); err != nil {
 			return err
 		}
 		if now.Created {

@@ -36,10 +36,6 @@ func removeFromChain(at *address, cmd *cobra.Command) *cobra.Command {
 		if err := requireStream(stream); err != nil {
 			return err
 		}
-		to, err := at.dial()
-		if err != nil {
-			return err
-		}
 		c := call{method: http.MethodDelete, path: chainPath(stream)}
 		for _, plugin := range args {
 			c.path += "/" + url.PathEscape(plugin)
@@ -48,7 +44,7 @@ func removeFromChain(at *address, cmd *cobra.Command) *cobra.Command {
 			c.path += "?stage=" + url.QueryEscape(stage)
 		}
 		var now chain
-		if _, err := to.do(cmd.Context(), c, &now); err != nil {
+		if _, err := at.do(cmd.Context(), c, &now); err != nil {
 			return err
 		}
 		fmt.Fprintln(cmd.OutOrStdout(), now)

@@ -16,15 +16,11 @@ func newPluginDeleteCommand(at *address) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&digest, "digest", "", "only this version; its first 8 digits will do")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		to, err := at.dial()
-		if err != nil {
-			return err
-		}
 		path := pluginPath(args[0])
 		if digest != "" {
 			path = versionPath(args[0], digest)
 		}
-		if _, err := to.do(cmd.Context(), call{method: http.MethodDelete, path: path}, nil); err != nil {
+		if _, err := at.do(cmd.Context(), call{method: http.MethodDelete, path: path}, nil); err != nil {
 			return err
 		}
 		fmt.Fprintln(cmd.OutOrStdout(), args[0]+": deleted")

@@ -20,14 +20,10 @@ func newPluginListCommand(at *address) *cobra.Command {
 		if err := checkOutput(output, "text", "json"); err != nil {
 			return err
 		}
-		to, err := at.dial()
-		if err != nil {
-			return err
-		}
 		var all struct {
 			Plugins []admin.Plugin `json:"plugins"`
 		}
-		if _, err := to.do(cmd.Context(), call{method: http.MethodGet, path: "/v1/plugins"}, &all); err != nil {
+		if _, err := at.do(cmd.Context(), call{method: http.MethodGet, path: "/v1/plugins"}, &all); err != nil {
 			return err
 		}
 		if output == "json" {

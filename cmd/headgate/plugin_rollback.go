@@ -38,17 +38,13 @@ func steerPlugin(at *address, cmd *cobra.Command) *cobra.Command {
 		if err := requireStream(stream); err != nil {
 			return err
 		}
-		to, err := at.dial()
-		if err != nil {
-			return err
-		}
 		body, err := json.Marshal(map[string]string{"plugin": args[0]})
 		if err != nil {
 			return err
 		}
 		var now chain
 		c := call{method: http.MethodPost, path: chainPath(stream) + "/" + cmd.Name(), mediaType: "application/json", body: body}
-		if _, err := to.do(cmd.Context(), c, &now); err != nil {
+		if _, err := at.do(cmd.Context(), c, &now); err != nil {
 			return err
 		}
 		fmt.Fprintln(cmd.OutOrStdout(), now)

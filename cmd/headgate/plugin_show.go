@@ -16,16 +16,12 @@ func newPluginShowCommand(at *address) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&digest, "digest", "", "only this version; its first 8 digits will do")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		to, err := at.dial()
-		if err != nil {
-			return err
-		}
 		path := pluginPath(args[0])
 		if digest != "" {
 			path = versionPath(args[0], digest)
 		}
 		var doc json.RawMessage
-		if _, err := to.do(cmd.Context(), call{method: http.MethodGet, path: path}, &doc); err != nil {
+		if _, err := at.do(cmd.Context(), call{method: http.MethodGet, path: path}, &doc); err != nil {
 			return err
 		}
 		return printJSON(cmd.OutOrStdout(), doc)

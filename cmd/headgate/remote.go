@@ -106,6 +106,15 @@ type call struct {
 	header       http.Header // more headers; may be nil
 }
 
+// do is dial, and do of what it returns.
+func (a *address) do(ctx context.Context, c call, out any) (http.Header, error) {
+	to, err := a.dial()
+	if err != nil {
+		return nil, err
+	}
+	return to.do(ctx, c, out)
+}
+
 // do sends c and decodes the answer into out, unless that is nil. It returns the answer's headers, and a *refusedError
 // for a status other than 2xx.
 func (r *remote) do(ctx context.Context, c call, out any) (http.Header, error) {

@@ -13,11 +13,7 @@ func newStreamDeleteCommand(at *address) *cobra.Command {
 		Short: "Delete a stream's definition",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			to, err := at.dial()
-			if err != nil {
-				return err
-			}
-			if _, err := to.do(cmd.Context(), call{method: http.MethodDelete, path: streamPath(args[0])}, nil); err != nil {
+			if _, err := at.do(cmd.Context(), call{method: http.MethodDelete, path: streamPath(args[0])}, nil); err != nil {
 				return err
 			}
 			fmt.Fprintln(cmd.OutOrStdout(), args[0]+": deleted")

@@ -31,10 +31,6 @@ func newStreamPurgeCommand(at *address) *cobra.Command {
 		} else if err := new(span).Set(age); err != nil {
 			return usageError(fmt.Errorf("--older-than: %w", err))
 		}
-		to, err := at.dial()
-		if err != nil {
-			return err
-		}
 		body, err := json.Marshal(order)
 		if err != nil {
 			return err
@@ -43,7 +39,7 @@ func newStreamPurgeCommand(at *address) *cobra.Command {
 			Runs uint64 `json:"purged_runs"`
 		}
 		c := call{method: http.MethodPost, path: streamPath(args[0]) + "/purge", mediaType: "application/json", body: body}
-		if _, err := to.do(cmd.Context(), c, &answer); err != nil {
+		if _, err := at.do(cmd.Context(), c, &answer); err != nil {
 			return err
 		}
 		fmt.Fprintf(cmd.OutOrStdout(), "%s: %d runs removed\n", args[0], answer.Runs)

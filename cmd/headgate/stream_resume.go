@@ -13,14 +13,10 @@ func newStreamResumeCommand(at *address) *cobra.Command {
 		Short: "Let partitions go on that set no more events aside, since the backend refuses too many",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			to, err := at.dial()
-			if err != nil {
-				return err
-			}
 			var answer struct {
 				Partitions int `json:"resumed_partitions"`
 			}
-			if _, err := to.do(cmd.Context(), call{method: http.MethodPost, path: streamPath(args[0]) + "/resume"}, &answer); err != nil {
+			if _, err := at.do(cmd.Context(), call{method: http.MethodPost, path: streamPath(args[0]) + "/resume"}, &answer); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: %d partitions go on\n", args[0], answer.Partitions)

@@ -13,12 +13,8 @@ func newStreamShowCommand(at *address) *cobra.Command {
 		Short: "Show a stream's definition, as JSON",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			to, err := at.dial()
-			if err != nil {
-				return err
-			}
 			var doc json.RawMessage
-			if _, err := to.do(cmd.Context(), call{method: http.MethodGet, path: streamPath(args[0])}, &doc); err != nil {
+			if _, err := at.do(cmd.Context(), call{method: http.MethodGet, path: streamPath(args[0])}, &doc); err != nil {
 				return err
 			}
 			return printJSON(cmd.OutOrStdout(), doc)

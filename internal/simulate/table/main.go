@@ -33,7 +33,7 @@ func main() {
 
 type runs struct{ events, warmup, over int }
 
-// all runs the balance of each ordering. Targets are those of the design.
+// all runs the balance of each ordering.
 func (r *runs) all(ctx context.Context) error {
 	for _, keys := range []int{10_000, 1_000_000} {
 		fmt.Printf("\nordering none, %d keys, 5 gateways, %d events\n%4s %4s  %-18s %-22s %-20s %-18s %10s %10s\n", keys, r.events,
