@@ -19,8 +19,8 @@ type ReplaySums struct {
 	Left     uint64 `json:"left"`     // letters as before: refused, or not come to
 }
 
-// DiscardSums counts what has become of the letters of a purge.
-type DiscardSums struct {
+// PurgeSums counts what has become of the letters of a purge.
+type PurgeSums struct {
 	Selected uint64 `json:"selected"`
 	Purged   uint64 `json:"purged"`
 	Left     uint64 `json:"left"`
@@ -108,7 +108,7 @@ func (s *Server) steerLetters(w http.ResponseWriter, r *http.Request) error {
 	_ = f.control.SetReadDeadline(time.Time{})
 	_ = f.control.SetWriteDeadline(time.Time{})
 	if given.Action == "purge" {
-		sums, err := s.deps.Letters.Discard(ctx, stream, order)
+		sums, err := s.deps.Letters.PurgeLetters(ctx, stream, order)
 		return s.lastReport(f, r, letterReport{Action: given.Action, DryRun: order.DryRun, Sums: sums}, err)
 	}
 	sums, err := s.deps.Letters.Replay(ctx, stream, order, func(sums ReplaySums) error {

@@ -21,8 +21,8 @@ type Letters interface {
 	// Replay hands letters to their stream again, tells now and then how far it is, and returns what has become of them. After
 	// an error the sums are those of what was done before.
 	Replay(ctx context.Context, stream string, order LetterOrder, tell func(ReplaySums) error) (ReplaySums, error)
-	// Discard settles letters without handing them over.
-	Discard(ctx context.Context, stream string, order LetterOrder) (DiscardSums, error)
+	// PurgeLetters settles letters without handing them over.
+	PurgeLetters(ctx context.Context, stream string, order LetterOrder) (PurgeSums, error)
 }
 
 // Letter is an event that was set aside.

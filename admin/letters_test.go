@@ -43,9 +43,9 @@ func (f *letterFake) Replay(_ context.Context, _ string, o LetterOrder, tell fun
 	return ReplaySums{Selected: 3, Replayed: 2, Left: 1}, f.err
 }
 
-func (f *letterFake) Discard(_ context.Context, _ string, o LetterOrder) (DiscardSums, error) {
+func (f *letterFake) PurgeLetters(_ context.Context, _ string, o LetterOrder) (PurgeSums, error) {
 	f.order = o
-	return DiscardSums{Selected: 2, Purged: 2}, f.err
+	return PurgeSums{Selected: 2, Purged: 2}, f.err
 }
 
 func letterOf(number uint64, pairs ...string) Letter {

@@ -9,7 +9,7 @@
 //	keys                     the rates of keys, and the limits of those that are too heavy
 //	window                   what is remembered of ids, answers and sessions: kept, recalled after a crash, forgotten after a loss
 //	setaside                 what becomes of an event that has to go to the dead letter
-//	letters                  reading, replaying and discarding what is in a dead letter
+//	letters                  reading, replaying and purging what is in a dead letter
 //	read                     reading back what a stream has
 //	streams                  which there are, and what they are: made on first use, defined, opened, deleted
 //	plugins                  modules, the chain of a stream, its stages, and who is suspended

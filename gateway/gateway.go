@@ -53,16 +53,16 @@ type Gateway struct {
 	tokens         *auth.Tokens // nil: everybody may do everything
 	rates          rateMetrics
 
-	folder *datafolder.Folder
-	stores *stores
-	store  *control.Store
-	host   *plugins.Host
-	ingest *ingest.Server
-	admin  *admin.Server
-	keys   *window.Keys     // the answers by idempotency key
-	keyLog *journal.Journal // of the answers by idempotency key
-	talks  *journal.Journal // of the sessions over QUIC; nil without
-	certs  *certs.Keeper    // nil: there is no listener with TLS
+	folder     *datafolder.Folder
+	stores     *stores
+	store      *control.Store
+	host       *plugins.Host
+	ingest     *ingest.Server
+	admin      *admin.Server
+	keys       *window.Keys     // the answers by idempotency key
+	keyLog     *journal.Journal // of the answers by idempotency key
+	sessionLog *journal.Journal // of the sessions over QUIC; nil without
+	certs      *certs.Keeper    // nil: there is no listener with TLS
 	addresses
 
 	steering   turn        // one change of streams or plugins at a time
@@ -146,8 +146,8 @@ func (g *Gateway) Run(ctx context.Context) error {
 
 	stopKeyLog := runJournal(g.keyLog)
 	defer stopKeyLog()
-	stopTalks := runJournal(g.talks)
-	defer stopTalks()
+	stopSessionLog := runJournal(g.sessionLog)
+	defer stopSessionLog()
 	keepers.Go(func() {
 		g.gone(g.folder.Watch(keeping, g.spools), interrupt)
 	})

@@ -94,7 +94,7 @@ func (g *Gateway) newParts(ctx context.Context) (err error) {
 		return err
 	}
 	if sessions := g.ingest.Sessions(); sessions != nil {
-		g.talks = g.remember(sessions, g.folder.WindowFolder("sessions"))
+		g.sessionLog = g.remember(sessions, g.folder.WindowFolder("sessions"))
 	}
 	g.admin, err = admin.New(admin.Config{Listen: g.cfg.Admin.Listen, Hosts: g.cfg.Admin.Hosts, Build: g.deps.Build},
 		admin.Deps{Health: g, Streams: g, Routing: g, Chains: g, Plugins: g, Logs: g, Trials: g, Events: g, Purger: g, Watcher: g, Letters: g, Metrics: g.metrics, Auth: g.stewards(), Log: g.log})

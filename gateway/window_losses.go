@@ -22,7 +22,7 @@ func (g *Gateway) lose(s *stream, found string) {
 	s.ids.Flush()
 	g.keys.Flush()
 	sessions := g.ingest.ForgetSessions(s.name)
-	for _, log := range []*journal.Journal{s.idLog, g.keyLog, g.talks} {
+	for _, log := range []*journal.Journal{s.idLog, g.keyLog, g.sessionLog} {
 		if log != nil {
 			_ = log.Sync() // it says itself what it could not write
 		}

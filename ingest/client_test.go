@@ -182,7 +182,7 @@ func TestSessionsGoOnBehindTheAgeOfAConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := serveSessions(t, &fakeStream{})
 		defer g.end()
-		g.raw.age = 10 * time.Second
+		g.sessions.age = 10 * time.Second
 		p := g.client()
 		var all []*sdk.Batch
 		for round := range 9 {
@@ -210,7 +210,7 @@ func TestF58GatewayRestarts(t *testing.T) {
 		log := &memoryLog{}
 		s := &fakeStream{}
 		g := serveSessions(t, s)
-		g.raw.Keep(log, true, time.Now())
+		g.sessions.Keep(log, true, time.Now())
 		p := g.client()
 		first := p.send(0, 50)
 		p.accepted(first)
@@ -219,7 +219,7 @@ func TestF58GatewayRestarts(t *testing.T) {
 		g.end()
 		h := serveSessionsAt(t, s, g.Network)
 		defer h.end()
-		restore(h.raw, log.records)
+		restore(h.sessions, log.records)
 		p.accepted(more)
 		if err := p.Close(t.Context()); err != nil {
 			t.Error(err)

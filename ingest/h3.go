@@ -23,7 +23,7 @@ type h3 struct {
 	*edge
 	requests context.Context // in which requests run
 	server   *http3.Server
-	raw      *sessions // for pages that speak WebTransport
+	sessions *sessions // for pages that speak WebTransport
 	date     atomic.Pointer[dateLine]
 
 	mu    sync.Mutex // guards what follows
@@ -34,8 +34,8 @@ type h3 struct {
 // the bare status.
 const mostH3Header = 4 * readBuffer
 
-func newH3(requests context.Context, e *edge, cfg *Config, raw *sessions) *h3 {
-	h := &h3{edge: e, requests: requests, raw: raw, conns: map[*h3Conn]struct{}{}}
+func newH3(requests context.Context, e *edge, cfg *Config, s *sessions) *h3 {
+	h := &h3{edge: e, requests: requests, sessions: s, conns: map[*h3Conn]struct{}{}}
 	h.server = &http3.Server{Handler: h, MaxHeaderBytes: mostH3Header, IdleTimeout: cfg.IdleTimeout, Logger: discard, ConnContext: h.attach}
 	if e.cors != nil {
 		h.server.EnableDatagrams, h.server.AdditionalSettings = true, webtransportSettings()

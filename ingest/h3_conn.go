@@ -55,7 +55,7 @@ var discard = slog.New(slog.DiscardHandler) // clients that go away are no error
 // are open on which no header comes.
 func (h *h3) attach(ctx context.Context, conn *quic.Conn) context.Context {
 	c := &h3Conn{Conn: conn}
-	h.raw.quiet.join(c)
+	h.sessions.quiet.join(c)
 	h.mu.Lock()
 	h.conns[c] = struct{}{}
 	h.mu.Unlock()
@@ -67,7 +67,7 @@ func (h *h3) attach(ctx context.Context, conn *quic.Conn) context.Context {
 		h.mu.Lock()
 		delete(h.conns, c)
 		h.mu.Unlock()
-		h.raw.quiet.leave(c)
+		h.sessions.quiet.leave(c)
 		c.quiet.Stop()
 		if c.old != nil {
 			c.old.Stop()

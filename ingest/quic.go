@@ -31,21 +31,21 @@ const protocolH3 = "h3"
 
 // quicSide is what is spoken over QUIC.
 type quicSide struct {
-	cfg  QUICConfig
-	edge *edge
-	log  *slog.Logger
-	door *quicdoor.Door
-	h3   *h3
-	raw  *sessions
-	open bool
+	cfg      QUICConfig
+	edge     *edge
+	log      *slog.Logger
+	door     *quicdoor.Door
+	h3       *h3
+	sessions *sessions
+	open     bool
 }
 
 func newQUICSide(requests context.Context, cfg *Config, e *edge, limits quicdoor.Limits) *quicSide {
-	q := &quicSide{cfg: *cfg.QUIC, edge: e, log: e.log, raw: newSessions(requests, e.core, cfg.ReadTimeout)}
-	q.raw.age = cfg.MaxConnectionAge
-	q.h3 = newH3(requests, e, cfg, q.raw)
+	q := &quicSide{cfg: *cfg.QUIC, edge: e, log: e.log, sessions: newSessions(requests, e.core, cfg.ReadTimeout)}
+	q.sessions.age = cfg.MaxConnectionAge
+	q.h3 = newH3(requests, e, cfg, q.sessions)
 	q.door = quicdoor.New(quicdoor.Config{Listen: q.cfg.Listen, Conn: q.cfg.Conn, TLS: q.cfg.TLS, Keys: q.cfg.Keys, Idle: q.cfg.Idle},
-		map[string]quicdoor.Handler{protocolH3: q.h3.handle, session.Protocol: q.raw.handle}, limits, e.log)
+		map[string]quicdoor.Handler{protocolH3: q.h3.handle, session.Protocol: q.sessions.handle}, limits, e.log)
 	return q
 }
 
@@ -93,10 +93,10 @@ func (q *quicSide) shutdown(ctx context.Context) error {
 	}
 	q.edge.alt.Store(nil)
 	q.door.Shut()
-	raw := make(chan error, 1)
-	go func() { raw <- q.raw.shutdown(ctx) }()
+	ended := make(chan error, 1)
+	go func() { ended <- q.sessions.shutdown(ctx) }()
 	err := q.h3.shutdown(ctx)
-	err = errors.Join(err, <-raw)
+	err = errors.Join(err, <-ended)
 	q.door.Linger(ctx)
 	if failed := q.door.Close(); failed != nil {
 		err = errors.Join(err, fmt.Errorf("close the QUIC socket: %w", failed))
@@ -107,7 +107,7 @@ func (q *quicSide) shutdown(ctx context.Context) error {
 func (q *quicSide) drop() {
 	if q.open {
 		q.door.Shut()
-		q.raw.stop()
+		q.sessions.stop()
 		q.h3.server.Close()
 		q.door.Close()
 	}
@@ -121,7 +121,7 @@ func (q *quicSide) watch(reg prometheus.Registerer) error {
 	gauge := func(name, help string, of func(quicdoor.Buffers) int) error {
 		return reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(of(q.door.Buffers())) }))
 	}
-	return errors.Join(q.raw.watch(reg),
+	return errors.Join(q.sessions.watch(reg),
 		gauge("headgate_quic_receive_buffer_bytes", "Receive buffer of the UDP socket that the kernel granted; 0: not known.", func(b quicdoor.Buffers) int { return b.Read }),
 		gauge("headgate_quic_send_buffer_bytes", "Send buffer of the UDP socket that the kernel granted; 0: not known.", func(b quicdoor.Buffers) int { return b.Write }),
 		gauge("headgate_quic_buffer_wanted_bytes", "How large each of them should be.", func(quicdoor.Buffers) int { return quicdoor.Wanted }))

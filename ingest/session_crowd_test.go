@@ -12,7 +12,7 @@ func TestJ06SessionsOfACrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := serveSessions(t, &fakeStream{})
 		defer g.end()
-		g.raw.crowd = 2
+		g.sessions.crowd = 2
 		greedy := g.dial()
 		defer greedy.close()
 		greedy.welcome(hello("a"))
@@ -38,7 +38,7 @@ func TestJ06SessionsOfACrowd(t *testing.T) {
 		g := serveSessions(t, &fakeStream{})
 		g.dial().close()
 		g.end()
-		if n := g.raw.here.Load(); n != 0 {
+		if n := g.sessions.here.Load(); n != 0 {
 			t.Errorf("%d sessions are counted", n)
 		}
 	})
@@ -47,7 +47,7 @@ func TestJ06SessionsOfACrowd(t *testing.T) {
 // Sessions over WebTransport count as those of their connection.
 func TestJ06PagesOfACrowd(t *testing.T) {
 	g, at := servePages(t, &fakeStream{})
-	g.Server.quic.raw.crowd = 1
+	g.Server.quic.sessions.crowd = 1
 	p := openPage(t, at)
 	_, c := p.session()
 	c.welcome(hello("a"))

@@ -45,7 +45,7 @@ func (c *rawClient) fire(lines string) {
 func (g *sessionGate) datagrams() map[string]int {
 	all := map[string]int{}
 	for _, result := range []string{datagramTaken, datagramRefused, datagramDropped, datagramUnknown, datagramMalformed} {
-		if n := testutil.ToFloat64(g.raw.datagrams.WithLabelValues(result)); n > 0 {
+		if n := testutil.ToFloat64(g.sessions.datagrams.WithLabelValues(result)); n > 0 {
 			all[result] = int(n)
 		}
 	}

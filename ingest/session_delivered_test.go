@@ -47,7 +47,7 @@ func TestDeliveredStaysBehindWhatIsDurable(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		g := serveSessions(t, undelivered())
-		g.raw.Keep(log, true, time.Now())
+		g.sessions.Keep(log, true, time.Now())
 		c := g.dial()
 		c.welcome(hello)
 		c.events(1, "1")
@@ -87,7 +87,7 @@ func TestDeliveredStaysBehindWhatIsDurable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := serveSessions(t, undelivered())
 		defer g.end()
-		restore(g.raw, log.records)
+		restore(g.sessions, log.records)
 		hello.Acked = 0
 		c := g.dial()
 		defer c.close()
@@ -113,7 +113,7 @@ func TestDeliveredGoesOn(t *testing.T) {
 	hello.Level = session.Delivered
 	synctest.Test(t, func(t *testing.T) {
 		g := serveSessions(t, &fakeStream{})
-		g.raw.Keep(log, true, time.Now())
+		g.sessions.Keep(log, true, time.Now())
 		for seq := uint64(1); seq <= 2; seq++ {
 			c := g.dial()
 			c.welcome(hello)
@@ -130,7 +130,7 @@ func TestDeliveredGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := serveSessions(t, &fakeStream{})
 		defer g.end()
-		restore(g.raw, log.records)
+		restore(g.sessions, log.records)
 		c := g.dial()
 		defer c.close()
 		c.welcome(hello)

@@ -36,19 +36,19 @@ func TestDatagramsThatNobodyTakesAreDropped(t *testing.T) {
 		c.fire("2")
 		first.fire("3")
 		g.want("one takes them", map[string]int{datagramUnknown: 101, datagramMalformed: 1, datagramTaken: 1})
-		if n := len(g.raw.quiet.all); n != 0 {
+		if n := len(g.sessions.quiet.all); n != 0 {
 			t.Errorf("%d connections are looked at", n)
 		}
 		other := g.dialFor(session.Protocol)
 		synctest.Wait()
 		<-time.After(time.Second)
-		if n := len(g.raw.quiet.all); n != 1 {
+		if n := len(g.sessions.quiet.all); n != 1 {
 			t.Errorf("%d connections are looked at, one is", n)
 		}
 		other.close()
 		<-time.After(2 * sessionConnIdle)
 		synctest.Wait()
-		if n := len(g.raw.quiet.all); n != 0 {
+		if n := len(g.sessions.quiet.all); n != 0 {
 			t.Errorf("%d connections are looked at that have gone", n)
 		}
 	})
@@ -73,7 +73,7 @@ func TestHTTP3ConnectionsGetOld(t *testing.T) {
 			t.Errorf("%v", context.Cause(c.conn.Context()))
 		}
 		synctest.Wait()
-		if n := g.h3.count() + len(g.raw.quiet.all); n != 0 {
+		if n := g.h3.count() + len(g.sessions.quiet.all); n != 0 {
 			t.Errorf("%d are known", n)
 		}
 	})

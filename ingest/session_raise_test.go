@@ -40,7 +40,7 @@ func TestSessionGoesOnAtAHigherLevelWhenItsEventsAreThere(t *testing.T) {
 		g := serveSessions(t, s)
 		defer g.end()
 		log := &memoryLog{}
-		g.raw.Keep(log, true, time.Now())
+		g.sessions.Keep(log, true, time.Now())
 		h := one(g)
 		h.Level = session.Durable
 		stored := time.Now().Add(time.Second)
@@ -54,7 +54,7 @@ func TestSessionGoesOnAtAHigherLevelWhenItsEventsAreThere(t *testing.T) {
 		}
 		d.events(2, `"two"`)
 		d.until(isAck(session.Durable, 2))
-		other := newSessions(t.Context(), g.raw.core, time.Second)
+		other := newSessions(t.Context(), g.sessions.core, time.Second)
 		restore(other, log.records)
 		if p := other.producer(sessionKey{"", "s", "a"}); p.settled != 2 || p.durable != 2 {
 			t.Errorf("another process has it settled up to %d, durable up to %d", p.settled, p.durable)

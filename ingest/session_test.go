@@ -641,7 +641,7 @@ func TestSessionsAreKept(t *testing.T) {
 	log := &memoryLog{}
 	synctest.Test(t, func(t *testing.T) {
 		g := serveSessions(t, &fakeStream{})
-		g.raw.Keep(log, true, time.Now())
+		g.sessions.Keep(log, true, time.Now())
 		c := g.dial()
 		c.welcome(hello("a"))
 		c.events(1, "1", "{").events(3, "3")
@@ -656,9 +656,9 @@ func TestSessionsAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := serveSessions(t, &fakeStream{})
 		defer g.end()
-		restore(g.raw, log.records)
-		g.raw.Restore([]byte("\xff\xff"), time.Now()) // damage is no session
-		if err := g.raw.Snapshot(func(r []byte) error { again.Append(r); return nil }); err != nil {
+		restore(g.sessions, log.records)
+		g.sessions.Restore([]byte("\xff\xff"), time.Now()) // damage is no session
+		if err := g.sessions.Snapshot(func(r []byte) error { again.Append(r); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		c := g.dial()

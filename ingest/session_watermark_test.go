@@ -32,7 +32,7 @@ func TestAcceptedSessionsHearOfDurability(t *testing.T) {
 		g := serveSessions(t, s)
 		defer g.end()
 		log := &memoryLog{}
-		g.raw.Keep(log, true, time.Now())
+		g.sessions.Keep(log, true, time.Now())
 		said := func(all []session.Frame) (upTo uint64) {
 			for _, f := range all {
 				if a, ok := f.(*session.Ack); ok && a.Level == session.Durable {
@@ -73,11 +73,11 @@ func TestAcceptedSessionsHearOfDurability(t *testing.T) {
 			t.Errorf("durable up to %d while 4 is not", got)
 		}
 		var snapshot [][]byte
-		if err := g.raw.Snapshot(func(r []byte) error { snapshot = append(snapshot, append([]byte(nil), r...)); return nil }); err != nil {
+		if err := g.sessions.Snapshot(func(r []byte) error { snapshot = append(snapshot, append([]byte(nil), r...)); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		for what, records := range map[string][][]byte{"log": log.records, "snapshot": snapshot} {
-			other := newSessions(t.Context(), g.raw.core, time.Second)
+			other := newSessions(t.Context(), g.sessions.core, time.Second)
 			restore(other, records)
 			if p := other.producer(sessionKey{"", "s", "a"}); p.settled != 3 {
 				t.Errorf("another process has it settled up to %d by the %s, only 3 is durable", p.settled, what)

@@ -30,7 +30,7 @@ func (s *Server) Sessions() Memory {
 	if s.quic == nil {
 		return nil
 	}
-	return s.quic.raw
+	return s.quic.sessions
 }
 
 // sessions are the producers that send over headgate/1, of all connections, those that have gone included.

@@ -12,7 +12,7 @@ func (s *Server) ForgetSessions(stream string) (n int) {
 	if s.quic == nil {
 		return 0
 	}
-	return s.quic.raw.forgetStream(stream)
+	return s.quic.sessions.forgetStream(stream)
 }
 
 func (s *sessions) forgetStream(stream string) (n int) {

@@ -15,7 +15,7 @@ func TestSessionsAreForgottenWithALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := serveSessions(t, &fakeStream{})
 		defer g.end()
-		g.raw.Keep(log, true, time.Now())
+		g.sessions.Keep(log, true, time.Now())
 		here, away := g.dial(), g.dial()
 		defer here.close()
 		here.welcome(hello("here"))
@@ -24,10 +24,10 @@ func TestSessionsAreForgottenWithALoss(t *testing.T) {
 		away.events(1, "1").until(isAck(session.Durable, 1))
 		away.close()
 		synctest.Wait()
-		if n := g.raw.forgetStream("t"); n != 0 {
+		if n := g.sessions.forgetStream("t"); n != 0 {
 			t.Errorf("%d sessions of another stream", n)
 		}
-		if n := g.raw.forgetStream("s"); n != 2 || log.unflushed > 0 {
+		if n := g.sessions.forgetStream("s"); n != 2 || log.unflushed > 0 {
 			t.Errorf("%d sessions are forgotten, %d records not flushed", n, log.unflushed)
 		}
 		all := here.until(is[*session.Error])
@@ -48,7 +48,7 @@ func TestSessionsAreForgottenWithALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := serveSessions(t, &fakeStream{})
 		defer g.end()
-		restore(g.raw, log.records[:3]) // up to the loss
+		restore(g.sessions, log.records[:3]) // up to the loss
 		c := g.dial()
 		defer c.close()
 		if w := c.welcome(hello("here")); w.Settled != 0 {
@@ -58,7 +58,7 @@ func TestSessionsAreForgottenWithALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := serveSessions(t, &fakeStream{})
 		defer g.end()
-		restore(g.raw, log.records)
+		restore(g.sessions, log.records)
 		c := g.dial()
 		defer c.close()
 		if w := c.welcome(hello("here")); w.Settled != 3 {

@@ -58,7 +58,7 @@ func (h *h3) webtransport(w http.ResponseWriter, from *http.Request, c *h3Conn) 
 	h.core.metrics.answered([]byte(from.RequestURI), []byte(from.Method), http.StatusOK, time.Since(start))
 	defer t.close()
 	go t.hear()
-	sc := newSessionConn(h.raw, t, t.end)
+	sc := newSessionConn(h.sessions, t, t.end)
 	defer sc.over()
 	sc.alone, sc.others = true, int(c.tunnels.Add(1))-1
 	defer c.tunnels.Add(-1)
@@ -90,7 +90,7 @@ func (h *h3) tunnel(w http.ResponseWriter, from *http.Request, c *h3Conn) (*tunn
 		return nil, refuse(event.NotFound, "WebTransport is spoken at %s, where http.cors.origins lists an origin", webtransportPath)
 	case len(origin) > 1 || len(origin) == 1 && !h.cors.origins[origin[0]]:
 		return nil, refuse(event.Forbidden, "the origin %q is not among http.cors.origins", origin)
-	case h.raw.accepting.Err() != nil:
+	case h.sessions.accepting.Err() != nil:
 		return nil, refuse(event.Draining, "this gateway stops")
 	}
 	ctx, cancel := context.WithTimeout(from.Context(), h.wait)
@@ -108,7 +108,7 @@ func (h *h3) tunnel(w http.ResponseWriter, from *http.Request, c *h3Conn) (*tunn
 	if err != nil {
 		return nil, refuse(event.RequestTimeout, "the client lets the gateway open no stream: %v", err)
 	}
-	h.raw.quiet.leave(c) // HTTP/3 reads datagrams from now on
+	h.sessions.quiet.leave(c) // HTTP/3 reads datagrams from now on
 	w.WriteHeader(http.StatusOK)
 	connect, err := w.(http3.HTTPStreamer).HTTPStream()
 	if err != nil { // the client is gone

@@ -147,7 +147,7 @@ func TestWebTransportBesideRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "the datagram is taken", func() bool {
-		return testutil.ToFloat64(g.Server.quic.raw.datagrams.WithLabelValues(datagramTaken)) == 1
+		return testutil.ToFloat64(g.Server.quic.sessions.datagrams.WithLabelValues(datagramTaken)) == 1
 	})
 	str, err := p.h3.OpenRequestStream(t.Context())
 	if err != nil {

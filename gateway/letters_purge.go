@@ -7,8 +7,8 @@ import (
 	"github.com/headgate-io/headgate/internal/ledger"
 )
 
-// Discard settles letters without handing them over, and removes what is settled. See admin.Letters.
-func (g *Gateway) Discard(ctx context.Context, stream string, o admin.LetterOrder) (sums admin.DiscardSums, err error) {
+// PurgeLetters settles letters without handing them over, and removes what is settled. See admin.Letters.
+func (g *Gateway) PurgeLetters(ctx context.Context, stream string, o admin.LetterOrder) (sums admin.PurgeSums, err error) {
 	if err := g.hasLetters(stream); err != nil {
 		return sums, err
 	}
