@@ -80,7 +80,7 @@ func openOnDisk(t *testing.T, disk *memdisk.Memory) *diskStream {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &diskStream{backend: &forwardtest.Backend{}, stream: &stream{name: forwardtest.Stream, partitioner: partitioner.New(equalTable(t, partitions)), spool: sp, ids: newWindow(&def.config.ID)}}
+	s := &diskStream{backend: &forwardtest.Backend{}, stream: &stream{name: forwardtest.Stream, partitioner: partitioner.New(equalTable(t, partitions), nil), spool: sp, ids: newWindow(&def.config.ID)}}
 	s.idLog = recoverIDs(t, disk, s.ids)
 	if s.forwarder, err = forward.New(forward.Config{Stream: forwardtest.Stream, Gateway: forwardtest.Gateway, Partitions: partitions, FrameEvents: 7}, s.backend,
 		forward.Deps{Spool: sp, Backlog: sp.Backlog, Room: sp.Room}); err != nil {

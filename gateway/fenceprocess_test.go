@@ -46,7 +46,7 @@ func (w *fenceWorld) start(number int, disk *memdisk.Memory) *fenceProcess {
 	if err != nil {
 		panic(err)
 	}
-	s := &stream{name: fenceStream, partitioner: partitioner.New(table), forwarder: f, spool: sp, done: make(chan struct{})}
+	s := &stream{name: fenceStream, partitioner: partitioner.New(table, nil), forwarder: f, spool: sp, done: make(chan struct{})}
 	p.s = s
 	p.a = &adaptive{
 		stream: s, gateway: fenceGateway, log: w.logger(), names: keyNames{known: map[[2]uint64]partitioner.Named{}},

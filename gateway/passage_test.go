@@ -68,7 +68,7 @@ func scriptStream(t tester, letters forward.DeadLetter) *scripted {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stream{name: forwardtest.Stream, partitioner: partitioner.New(equalTable(t, partitions)), forwarder: f, ids: newWindow(&def.config.ID)}
+	s := &stream{name: forwardtest.Stream, partitioner: partitioner.New(equalTable(t, partitions), nil), forwarder: f, ids: newWindow(&def.config.ID)}
 	s.current.Store(def)
 	s.chain.Store(&link{})
 	done := make(chan error, 1)

@@ -27,7 +27,7 @@ func (g *Gateway) openStream(ctx context.Context, name string, def *definition) 
 		meter = partitioner.NewMeter(partitioner.CountersFor(def.config.Partitions.Max))
 	}
 	s := &stream{
-		name: name, partitioner: partitioner.NewMetered(table, meter), deadLetter: g.newDeadLetter(name),
+		name: name, partitioner: partitioner.New(table, meter), deadLetter: g.newDeadLetter(name),
 		ids: newWindow(&def.config.ID), secret: secret, done: make(chan struct{}),
 	}
 	s.current.Store(def)

@@ -24,11 +24,8 @@ type force struct {
 	over  chan struct{} // closed when it is in force no more
 }
 
-// New returns a Partitioner that starts with t.
-func New(t *Table) *Partitioner { return NewMetered(t, nil) }
-
-// NewMetered is New with a meter that counts what is assigned.
-func NewMetered(t *Table, m *Meter) *Partitioner {
+// New returns a Partitioner that starts with t. What it assigns is counted in m; nil: nowhere.
+func New(t *Table, m *Meter) *Partitioner {
 	p := &Partitioner{meter: m}
 	p.force.Store(&force{t, make(chan struct{})})
 	return p

@@ -10,6 +10,9 @@ import (
 	"github.com/headgate-io/headgate/event"
 )
 
+// unmetered is New where nobody counts.
+func unmetered(t *Table) *Partitioner { return New(t, nil) }
+
 func keyed(keys ...string) *event.Batch {
 	b := &event.Batch{}
 	for _, key := range keys {
@@ -30,7 +33,7 @@ func TestAssignFollowsTheTable(t *testing.T) {
 	table := newTable(t, Equal(16))
 	b := keyed("a", "b", "", "a")
 	b.Events[1].Verdict = event.Filtered
-	New(table).Assign(b, nil)
+	unmetered(table).Assign(b, nil)
 	for _, i := range []int{0, 2, 3} {
 		e := &b.Events[i]
 		hi, lo := Hash(secret, e.Key)
@@ -49,7 +52,7 @@ func TestAssignFollowsTheTable(t *testing.T) {
 
 func TestAssignOnlyWhich(t *testing.T) {
 	b := keyed("a", "b", "c")
-	p := New(newTable(t, Equal(4)))
+	p := unmetered(newTable(t, Equal(4)))
 	p.Assign(b, []int32{2})
 	if b.Events[0].Partition != -7 || b.Events[1].Partition != -7 || b.Events[2].Partition < 0 {
 		t.Errorf("%+v", b.Events)
@@ -62,7 +65,7 @@ func TestAssignOnlyWhich(t *testing.T) {
 
 func TestSwapPutsTheNewTableInForce(t *testing.T) {
 	table := newTable(t, Equal(2))
-	p, b := New(table), keyed("a")
+	p, b := unmetered(table), keyed("a")
 	p.Assign(b, nil)
 	slot, other := b.Events[0].Slot, 1-b.Events[0].Partition
 	p.Swap(must(t)(must(t)(table.Prepare(other, slot)).Commit(slot)))
@@ -75,7 +78,7 @@ func TestSwapPutsTheNewTableInForce(t *testing.T) {
 func TestEmptyKeyIsAKeyLikeAnyOther(t *testing.T) {
 	b := keyed("", "", "")
 	b.Events[1].Key = nil
-	New(newTable(t, Equal(16))).Assign(b, nil)
+	unmetered(newTable(t, Equal(16))).Assign(b, nil)
 	for i := range b.Events {
 		if e := b.Events[i]; e.Slot < 0 || e.Slot != b.Events[0].Slot || e.Partition != b.Events[0].Partition {
 			t.Errorf("event %d: %+v", i, e)
@@ -84,7 +87,7 @@ func TestEmptyKeyIsAKeyLikeAnyOther(t *testing.T) {
 }
 
 func TestK14KeylessEventsStickToAPartition(t *testing.T) {
-	p := New(must(t)(newTable(t, Equal(5)).SetState(2, Draining)))
+	p := unmetered(must(t)(newTable(t, Equal(5)).SetState(2, Draining)))
 	var runs []int // bytes in a row on one partition
 	last, got := int32(-1), make([]int, 5)
 	for range 4000 {
@@ -115,7 +118,7 @@ func TestK14KeylessEventsStickToAPartition(t *testing.T) {
 
 func TestKeylessBatchesOfAnySizeAreSpread(t *testing.T) {
 	for _, size := range []int{100, stickyBytes - 1, stickyBytes, 1 << 20} {
-		p, got, b := New(newTable(t, Equal(16))), make([]int, 16), keyless(1, size)
+		p, got, b := unmetered(newTable(t, Equal(16))), make([]int, 16), keyless(1, size)
 		for range 16 * 20 * (stickyBytes/size + 1) {
 			p.Assign(b, nil)
 			got[b.Events[0].Partition]++
@@ -127,7 +130,7 @@ func TestKeylessBatchesOfAnySizeAreSpread(t *testing.T) {
 }
 
 func TestEmptyKeylessEventsAreSpread(t *testing.T) {
-	p, b, seen := New(newTable(t, Equal(4))), keyless(1000, 0), map[int32]bool{}
+	p, b, seen := unmetered(newTable(t, Equal(4))), keyless(1000, 0), map[int32]bool{}
 	for range 1000 {
 		p.Assign(b, nil)
 		seen[b.Events[0].Partition] = true
@@ -140,7 +143,7 @@ func TestEmptyKeylessEventsAreSpread(t *testing.T) {
 func TestSplitKeyGoesByProducer(t *testing.T) {
 	table := newTable(t, Equal(8))
 	hi, lo := Hash(secret, []byte("hot"))
-	p := New(must(t)(table.Split(hi, lo, []int32{0, 1, 2, 3})))
+	p := unmetered(must(t)(table.Split(hi, lo, []int32{0, 1, 2, 3})))
 	seen := map[int32]bool{}
 	for i := range 100 {
 		b := keyed("hot", "cold", "hot")
@@ -166,7 +169,7 @@ func TestSplitKeyGoesByProducer(t *testing.T) {
 
 // Keys of real streams must spread over equal partitions as well as slots let them.
 func TestKeysAreSpread(t *testing.T) {
-	p, got := New(newTable(t, Equal(16))), make([]int, 16)
+	p, got := unmetered(newTable(t, Equal(16))), make([]int, 16)
 	b := &event.Batch{}
 	for i := range 100_000 {
 		b.Events = append(b.Events, event.Event{Key: fmt.Appendf(nil, "10.0.%d.%d", i>>8, i&255), HasKey: true})
@@ -185,7 +188,7 @@ func TestAssignDuringSwaps(t *testing.T) {
 	table := newTable(t, Equal(2))
 	hi, lo := Hash(secret, []byte("a"))
 	slot := table.Lookup(hi, lo, 0).Slot
-	p := New(table)
+	p := unmetered(table)
 	done := make(chan struct{})
 	var readers sync.WaitGroup
 	for range 4 {
@@ -219,7 +222,7 @@ func TestAssignDuringSwaps(t *testing.T) {
 
 func TestAssignAllocatesNothing(t *testing.T) {
 	hi, lo := Hash(secret, []byte("hot"))
-	p := New(must(t)(newTable(t, Equal(8)).Split(hi, lo, []int32{0, 1})))
+	p := unmetered(must(t)(newTable(t, Equal(8)).Split(hi, lo, []int32{0, 1})))
 	b := keyed("a", "hot", "b")
 	b.Events = append(b.Events, keyless(1, 10).Events...)
 	if n := testing.AllocsPerRun(100, func() { p.Assign(b, nil) }); n != 0 {
@@ -228,7 +231,7 @@ func TestAssignAllocatesNothing(t *testing.T) {
 }
 
 func BenchmarkAssign(b *testing.B) {
-	p := New(newTable(b, Equal(16)))
+	p := unmetered(newTable(b, Equal(16)))
 	rnd := rand.New(rand.NewPCG(1, 1))
 	batch := &event.Batch{}
 	for range 500 {

@@ -54,7 +54,7 @@ func TestTenMillionKeysOfAMillionSourcesTakeNoMemory(t *testing.T) {
 	hi, lo := table.KeyHash(event.AsStream, shared)
 	table = must(t)(table.Split(hi, lo, []int32{0, 1, 2, 3}))
 	m := NewMeter(CountersFor(16))
-	p := NewMetered(table, m)
+	p := New(table, m)
 	b := keyed("0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "shared")
 	b.Producer = make([]byte, 0, 32)
 	children := map[int32]int{}

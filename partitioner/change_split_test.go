@@ -110,8 +110,8 @@ func TestK06SplitChangesNothingElseOfAnEvent(t *testing.T) {
 		return b
 	}
 	whole, parted := batch(), batch()
-	New(table).Assign(whole, nil)
-	New(split).Assign(parted, nil)
+	unmetered(table).Assign(whole, nil)
+	unmetered(split).Assign(parted, nil)
 	for i := range whole.Events {
 		was, is := whole.Events[i], parted.Events[i]
 		if i != 1 && (is.Child < int32(table.Slots()) || is.Slot != was.Slot || is.Hash != was.Hash) {

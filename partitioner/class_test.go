@@ -13,7 +13,7 @@ var classes = []event.Class{event.AsStream, event.ClassStrict, event.ClassSource
 
 func TestClassIsAKeySpaceOfItsOwn(t *testing.T) {
 	table := must(t)(NewTable(secret, 1024, Equal(16)))
-	p := New(table)
+	p := unmetered(table)
 	seen := map[uint64]bool{}
 	for _, c := range classes {
 		b := keyed("a key", "another")
@@ -35,7 +35,7 @@ func TestClassedAssignDoesNotAllocate(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
-	p := NewMetered(must(t)(NewTable(secret, 1024, Equal(16))), NewMeter(1024))
+	p := New(must(t)(NewTable(secret, 1024, Equal(16))), NewMeter(1024))
 	for _, c := range classes {
 		b := keyed("a", "b", "c", "d")
 		b.Class = c
@@ -52,7 +52,7 @@ func TestHeavyKeyIsSplitAsItsClassAllows(t *testing.T) {
 			table := must(t)(NewTable(secret, SlotsFor(8), Equal(8)))
 			table = table.WithClasses()
 			m := NewMeter(1024)
-			p := NewMetered(table, m)
+			p := New(table, m)
 			planner := NewPlanner(Settings{Ordering: o})
 			var split []Change
 			for n := range 30 {

@@ -23,7 +23,7 @@ func beginning(t *testing.T) (before, begun *Table, hi, lo uint64) {
 
 func TestWhatIsUnderWayIsParked(t *testing.T) {
 	before, begun, _, _ := beginning(t)
-	p := New(begun)
+	p := unmetered(begun)
 	b := keyed("hot", "cold", "hot")
 	p.Assign(b, nil)
 	if b.Events[0].Partition != event.Parked || b.Events[2].Partition != event.Parked || b.Events[1].Partition < 0 || b.TableVersion != before.Version()+1 {

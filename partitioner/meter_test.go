@@ -26,7 +26,7 @@ func TestMeterCountsWhatIsAssigned(t *testing.T) {
 	hi, lo := Hash(secret, []byte("hot"))
 	table = must(t)(table.Split(hi, lo, []int32{0, 1}))
 	m := NewMeter(CountersFor(4))
-	p := NewMetered(table, m)
+	p := New(table, m)
 	b := keyed("hot", "a", "hot", "b")
 	b.Events[3].Verdict = event.Filtered
 	b.Events = append(b.Events, event.Event{Data: []byte("no key")})
@@ -56,7 +56,7 @@ func TestRatesAreTrueWithAnyHold(t *testing.T) {
 	for _, hold := range []time.Duration{time.Millisecond, time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, 0} {
 		table := newTable(t, Equal(4))
 		m := NewMeter(CountersFor(4))
-		p := NewMetered(table, m)
+		p := New(table, m)
 		var r Reading
 		for range 200 { // 20 s
 			p.Assign(keyed("hot", "a", "hot", "b"), nil)
@@ -76,7 +76,7 @@ func TestSpreadKeyIsEvenedOutAsItIsAssigned(t *testing.T) {
 	hi, lo := Hash(secret, []byte("hot"))
 	table := must(t)(newTable(t, Equal(5)).SplitOn(hi, lo, []int32{0, 1, 2, 3, 4}, SplitTerms{Spread: true}))
 	m := NewMeter(256)
-	p := NewMetered(table, m)
+	p := New(table, m)
 	b := &event.Batch{}
 	for i := range 1000 {
 		key := "hot"
@@ -97,7 +97,7 @@ func TestSpreadKeyIsEvenedOutAsItIsAssigned(t *testing.T) {
 func TestMetersCountConcurrently(t *testing.T) {
 	table := newTable(t, Equal(16))
 	m := NewMeter(CountersFor(16))
-	p := NewMetered(table, m)
+	p := New(table, m)
 	var all sync.WaitGroup
 	for g := range 8 {
 		all.Go(func() {
@@ -121,7 +121,7 @@ func TestMeteredAssignDoesNotAllocate(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
-	p := NewMetered(newTable(t, Equal(16)), NewMeter(256))
+	p := New(newTable(t, Equal(16)), NewMeter(256))
 	b := &event.Batch{}
 	for i := range 500 {
 		b.Events = append(b.Events, event.Event{Data: []byte("data"), Key: fmt.Appendf(nil, "key %d", i*i%377), HasKey: true})
@@ -142,7 +142,7 @@ func BenchmarkMeteredAssign(b *testing.B) {
 				if metered {
 					m = NewMeter(CountersFor(16))
 				}
-				p, batches := NewMetered(table, m), zipfBatches(z)
+				p, batches := New(table, m), zipfBatches(z)
 				b.ReportAllocs()
 				before := cpuTime()
 				b.ResetTimer()

@@ -30,7 +30,7 @@ func TestK02K04Murmur2PlacesLikeJavaProducers(t *testing.T) {
 	} {
 		table := murmur2Table(t, c.partitions)
 		b := keyed(c.key)
-		New(table).Assign(b, nil)
+		unmetered(table).Assign(b, nil)
 		e := &b.Events[0]
 		if _, _, at := table.Locate(event.AsStream, []byte(c.key), nil); at.Partition != c.want || e.Partition != c.want || e.Slot != c.want {
 			t.Errorf("%q of %d: partition %d and %d (slot %d), want %d", c.key, c.partitions, at.Partition, e.Partition, e.Slot, c.want)
@@ -49,7 +49,7 @@ func TestMurmur2(t *testing.T) {
 }
 
 func TestK01Murmur2NoKeyIsStickyEmptyKeyIsAKey(t *testing.T) {
-	p := New(murmur2Table(t, 12))
+	p := unmetered(murmur2Table(t, 12))
 	got := map[int32]bool{}
 	for range 24 {
 		b := keyless(40, stickyBytes/40)
