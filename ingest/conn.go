@@ -42,8 +42,8 @@ type conn struct {
 
 	express *express // nil: all requests are fasthttp's
 	raw     syscall.RawConn
-	attempt func(fd uintptr) bool // tryBoard
-	missed  error                 // with which the last one failed
+	ready   func(fd uintptr) bool // answerReady
+	ended   error                 // why it has ended, nil for what fasthttp is to answer
 	ride    *ride                 // what express has read, nil for nothing
 	turn    atomic.Int32          // who has the connection
 	fresh   bool                  // fasthttp has nothing of a request
@@ -101,7 +101,7 @@ func (c *conn) settle() {
 func (c *conn) hasten(x *express) {
 	c.express, c.raw = x, rawOf(c.socket.Conn)
 	if c.raw != nil {
-		c.attempt = c.tryBoard
+		c.ready = c.answerReady
 	}
 }
 

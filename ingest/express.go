@@ -73,34 +73,14 @@ const (
 // run answers requests until there is one that is not for it, whose bytes are then in c.ride, or the connection ends. It is
 // called at the beginning of a request.
 func (x *express) run(c *conn) error {
-	for {
-		if err := c.board(); err != nil {
+	if c.raw != nil {
+		c.ended = nil
+		if err := c.socket.await(c.raw, c.ready); err != nil {
 			return err
 		}
-		if was := c.turn.Load(); was == shut || !c.turn.CompareAndSwap(was, answering) {
-			c.alight(nil)
-			return net.ErrClosed
-		}
-		start := time.Now()
-		a, ok := x.answer(c, start)
-		if !ok {
-			if !c.turn.CompareAndSwap(answering, withFasthttp) {
-				c.alight(nil)
-				return c.end()
-			}
-			return nil
-		}
-		last, err := x.write(c, &a, start)
-		c.alight(a.doc)
-		if err != nil || last || !c.turn.CompareAndSwap(answering, waiting) || x.stopping.Load() {
-			return c.end()
-		}
+		return c.ended
 	}
-}
-
-// board reads the next request, or what there is of it.
-func (c *conn) board() error {
-	if c.raw == nil {
+	for {
 		r := rides.Get().(*ride)
 		n, err := c.socket.Read(r.in[:])
 		if n == 0 {
@@ -108,17 +88,37 @@ func (c *conn) board() error {
 			return err
 		}
 		c.ride, r.n = r, n
-	} else if err := c.socket.await(c.raw, c.attempt); err != nil || c.missed != nil {
-		if err == nil {
-			err = c.missed
+		if over, err := x.next(c); over {
+			return err
 		}
-		return err
 	}
+}
+
+// next answers the request in c.ride, and reports whether it is the last one for express, and why.
+func (x *express) next(c *conn) (over bool, err error) {
 	c.ride.from = 0
 	if c.silent.Load() {
 		c.silent.Store(false)
 	}
-	return nil
+	if was := c.turn.Load(); was == shut || !c.turn.CompareAndSwap(was, answering) {
+		c.alight(nil)
+		return true, net.ErrClosed
+	}
+	start := time.Now()
+	a, ok := x.answer(c, start)
+	if !ok {
+		if !c.turn.CompareAndSwap(answering, withFasthttp) {
+			c.alight(nil)
+			return true, c.end()
+		}
+		return true, nil
+	}
+	last, err := x.write(c, &a, start)
+	c.alight(a.doc)
+	if err != nil || last || !c.turn.CompareAndSwap(answering, waiting) || x.stopping.Load() {
+		return true, c.end()
+	}
+	return false, nil
 }
 
 // alight gives back the memory of the last request.

@@ -9,4 +9,4 @@ import (
 
 func rawOf(net.Conn) syscall.RawConn { return nil }
 
-func (c *conn) tryBoard(uintptr) bool { return true }
+func (c *conn) answerReady(uintptr) bool { return true }

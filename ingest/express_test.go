@@ -160,6 +160,27 @@ func TestExpressStops(t *testing.T) {
 	}
 }
 
+// A request that does not end holds up the end of its own connection, and of no other.
+func TestExpressDropsTheOthers(t *testing.T) {
+	entered, release := make(chan struct{}), make(chan struct{})
+	s := &fakeStream{accept: func(context.Context, *event.Batch) error { entered <- struct{}{}; <-release; return nil }}
+	g := serve(t, Config{ReadTimeout: 10 * patience, IdleTimeout: 10 * patience}, s)
+	for range 4 {
+		g.dial().send(request11(events, "1\n", ndjson))
+		<-entered
+	}
+	others := []*client{g.dial(), g.dial(), g.dial(), g.dial()}
+	g.until(func() bool { return g.open.count() == 8 })
+	dropped := make(chan struct{})
+	go func() { defer close(dropped); g.drop() }()
+	for _, c := range others {
+		c.closed()
+	}
+	close(release)
+	<-dropped
+	g.until(func() bool { return g.open.count() == 0 })
+}
+
 func TestExpressSurvivesAPanic(t *testing.T) {
 	first := true
 	g := serve(t, Config{}, &fakeStream{accept: func(context.Context, *event.Batch) error {

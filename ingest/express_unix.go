@@ -13,32 +13,43 @@ import (
 func rawOf(c net.Conn) syscall.RawConn {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		if raw, err := tcp.SyscallConn(); err == nil {
+			raw.Control(announceRest) // an error shows when it is read
 			return raw
 		}
 	}
 	return nil
 }
 
-// tryBoard reads from the socket into c.ride. It reports false when nothing is there yet.
-func (c *conn) tryBoard(fd uintptr) bool {
-	r := rides.Get().(*ride)
-	n, err := syscall.Read(int(fd), r.in[:])
-	for err == syscall.EINTR {
-		n, err = syscall.Read(int(fd), r.in[:])
-	}
-	c.missed = nil
-	switch {
-	case n > 0:
+// answerReady is called by RawConn.Read when there may be something to read. It answers the requests that are there, and
+// reports false to be called again when more has come. That happens while the poller remembers what comes, so nothing needs to be
+// read to find that nothing is there: a Read that begins anew would have to.
+func (c *conn) answerReady(fd uintptr) bool {
+	for {
+		r := rides.Get().(*ride)
+		n, all, err := receive(int(fd), r.in[:])
+		for err == syscall.EINTR {
+			n, all, err = receive(int(fd), r.in[:])
+		}
+		if n <= 0 {
+			rides.Put(r)
+			switch err {
+			case syscall.EAGAIN:
+				return false
+			case nil:
+				c.ended = io.EOF
+			default:
+				c.ended = os.NewSyscallError("read", err)
+			}
+			return true
+		}
 		c.ride, r.n = r, n
-		return true
-	case err == syscall.EAGAIN:
-		rides.Put(r)
-		return false
-	case err == nil:
-		c.missed = io.EOF
-	default:
-		c.missed = os.NewSyscallError("read", err)
+		over, err := c.express.next(c)
+		if over {
+			c.ended = err
+			return true
+		}
+		if all {
+			return false
+		}
 	}
-	rides.Put(r)
-	return true
 }

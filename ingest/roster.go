@@ -147,15 +147,13 @@ func (r *roster) those(which func(*conn) bool) (all []*conn) {
 	return all
 }
 
-// kill closes the sockets of all connections for which which is true.
+// kill closes the sockets of all connections for which which is true, and returns when nobody uses them any more.
 func (r *roster) kill(which func(*conn) bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for c := range r.conns {
-		if which(c) {
-			c.kill()
-		}
+	var closing sync.WaitGroup
+	for _, c := range r.those(which) { // one that is answered on is closed for its next use at once, and for good behind the answer
+		closing.Go(c.kill)
 	}
+	closing.Wait()
 }
 
 // drained returns when no connection is open.

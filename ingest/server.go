@@ -237,8 +237,8 @@ func (s *Server) Shutdown(ctx context.Context) (failed error) {
 func (s *Server) drop() {
 	s.cancel()
 	s.shut()
-	s.open.kill(func(*conn) bool { return true })
 	if s.quic != nil {
 		s.quic.drop()
 	}
+	s.open.kill(func(*conn) bool { return true })
 }
