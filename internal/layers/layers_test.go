@@ -57,7 +57,7 @@ var allowed = map[string][]string{
 	"internal/window":    {"event"},
 	"internal/certs":     {"internal/plainfile", "internal/wholefile"},
 
-	"ingest":             append([]string{"internal/requestid", "internal/jsonscan", "internal/compress", "internal/window", "sdk/session", "sdk/wire"}, shared...),
+	"ingest":             append([]string{"internal/requestid", "internal/jsonscan", "internal/compress", "internal/race", "internal/window", "sdk/session", "sdk/wire"}, shared...),
 	"ingest/cloudevents": {"event", "internal/jsonscan"},
 	"ingest/quicdoor":    {"internal/udpgro"},
 	"plugins":            append([]string{"internal/jsonscan", "sdk/abi"}, shared...),
