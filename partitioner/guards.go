@@ -14,17 +14,13 @@ const (
 	strikes      = 3                // rounds of moves without progress
 	progress     = 0.01             // of the mean
 	freeze       = 5 * time.Minute
-	slowAck      = 3.0 // times the median
-	slowTicks    = 10  // seconds in a row
-	weightStep   = 0.9
-	leastWeight  = 0.1
 )
 
 // guards remember what speaks against changes.
 type guards struct {
 	lost   map[int32]time.Duration // since when a partition cannot be reached
 	join   map[int32]joined
-	slow   map[int32]int // seconds in a row; below 0: seconds of being as fast as the others
+	slow   map[int32]slowness
 	told   map[string]time.Duration
 	frozen time.Duration // no moves until
 }
@@ -33,7 +29,7 @@ type guards struct {
 type joined struct{ until, hold, at time.Duration }
 
 func newGuards() guards {
-	return guards{lost: map[int32]time.Duration{}, join: map[int32]joined{}, slow: map[int32]int{}, told: map[string]time.Duration{}}
+	return guards{lost: map[int32]time.Duration{}, join: map[int32]joined{}, slow: map[int32]slowness{}, told: map[string]time.Duration{}}
 }
 
 // watch follows which partitions can be reached. One that comes back gets nothing for a while; the more often it
@@ -95,46 +91,4 @@ func (n *planning) backlog(p int32, k Heavy) bool {
 	}
 	n.once("lane_backlog", "lane_backlog: what is sealed for partition %d is not confirmed within %v, %s", p, backlogLimit, stays)
 	return true
-}
-
-// planWeights takes weight from a partition that has become slow while its load has not grown: no key is to blame.
-func (n *planning) planWeights() {
-	var known []time.Duration
-	for _, p := range n.table.active {
-		if int(p) < len(n.load.Ack) && n.load.Ack[p] > 0 {
-			known = append(known, n.load.Ack[p])
-		}
-	}
-	if len(known) < 3 {
-		return // nothing to compare with
-	}
-	slices.Sort(known)
-	median := float64(known[len(known)/2])
-	for _, p := range n.table.active {
-		if int(p) >= len(n.load.Ack) || n.load.Ack[p] == 0 {
-			continue
-		}
-		n.weigh(p, float64(n.load.Ack[p])/median)
-	}
-}
-
-// weigh looks at a partition that takes times as long as the middle one.
-func (n *planning) weigh(p int32, times float64) {
-	g, w := &n.guards, n.table.partitions[p].Weight
-	switch {
-	case times > slowAck && n.relative(p) < 1.2:
-		g.slow[p] = max(g.slow[p], 0) + 1
-	case times < slowAck/2:
-		g.slow[p] = min(g.slow[p], 0) - 1
-	default:
-		g.slow[p] = 0
-	}
-	if g.slow[p] >= slowTicks && w*weightStep >= leastWeight {
-		g.slow[p] = 0
-		n.change(Change{Kind: SetWeight, Partition: p, Weight: w * weightStep, Reason: "it confirms slowly and its load has not grown"})
-	}
-	if g.slow[p] <= -6*slowTicks && w < 1 {
-		g.slow[p] = 0
-		n.change(Change{Kind: SetWeight, Partition: p, Weight: min(1, w/weightStep), Reason: "it confirms as fast as the others"})
-	}
 }
