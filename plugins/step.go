@@ -49,7 +49,7 @@ func (h *Host) newStep(ctx context.Context, cfg Step, rules Rules) (*step, error
 	s := &step{Step: cfg, rules: rules, deadline: h.cfg.Deadline, bills: &h.metrics.bills, cost: &cost{}}
 	s.OnError = cfg.OnError.of(cfg.Module.Capabilities)
 	instances, spare := h.cfg.Instances, cfg.Module.slowStart()
-	if s.aside() {
+	if s.onCopies() {
 		s.OnError = Policy{Action: DeadLetter} // so that what it fails on can be told from what it does
 		instances, spare = 1, false
 	}
@@ -106,8 +106,8 @@ func (s *step) version() version {
 	return version{s.Name, shortDigest(s.Module.Digest), s.Stage.String()}
 }
 
-// aside reports whether the step processes copies, for which nobody waits.
-func (s *step) aside() bool { return s.Stage == Shadow || s.Stage == reference }
+// onCopies reports whether the step processes copies, for which nobody waits.
+func (s *step) onCopies() bool { return s.Stage == Shadow || s.Stage == reference }
 
 // same reports whether the steps are the same version in the same stage.
 func (s *step) same(o *step) bool {
@@ -186,7 +186,7 @@ func (s *step) work(ctx context.Context, in *instance, b *event.Batch, at *stret
 			at.from = len(b.Events)
 			return in, nil
 		}
-		if (at.flags != 0 || s.aside()) && ctx.Err() != nil {
+		if (at.flags != 0 || s.onCopies()) && ctx.Err() != nil {
 			return in, s.unavailable(errors.New("it trapped until the deadline"))
 		}
 		s.tether(ctx, in)
@@ -336,7 +336,7 @@ func (s *step) blame(in *instance, b *event.Batch, err error) (at int, ok bool) 
 	s.apply(b, in, i)
 	s.fail(b, int32(at), kind)
 	s.bill.count(tally{failed: 1})
-	if reason := s.health.trapped(b.Owner, i); reason != "" && !s.aside() {
+	if reason := s.health.trapped(b.Owner, i); reason != "" && !s.onCopies() {
 		s.tripped(reason)
 	}
 	return at, true

@@ -22,7 +22,7 @@ func (s *step) giveUp(b *event.Batch, from int, cause *notMade) {
 	if n == 0 {
 		return
 	}
-	if reason := s.health.failed(b.Owner, healthCount{events: n, traps: n}); reason != "" && !s.aside() {
+	if reason := s.health.failed(b.Owner, healthCount{events: n, traps: n}); reason != "" && !s.onCopies() {
 		s.tripped(reason + "; " + cause.Error())
 	}
 }
