@@ -23,7 +23,7 @@ func TestFenceUnderFaults(t *testing.T) {
 		}
 		return
 	}
-	schedules, events, fences, failed := 500, 0, 0, 0
+	schedules, events, fences, removed, failed := 500, 0, 0, 0, 0
 	if race.Enabled {
 		schedules = 50 // each takes ten times as long
 	}
@@ -34,13 +34,14 @@ func TestFenceUnderFaults(t *testing.T) {
 		w := runFenceBy(t, seed, nothing, presses, fenceMode(seed%3 == 1))
 		events += len(w.fates)
 		fences += int(w.fenced.Load())
+		removed += w.server.removed
 		if len(w.complaints) > 0 {
 			if failed++; failed <= 3 {
 				t.Error(w)
 			}
 		}
 	}
-	t.Logf("%d schedules, %d failed: %d events, %d fences", schedules, failed, events, fences)
+	t.Logf("%d schedules, %d failed: %d events, %d fences, %d claims replaced", schedules, failed, events, fences, removed)
 }
 
 // A protocol without one of its parts must fail, or the test above could not.

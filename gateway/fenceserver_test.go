@@ -28,6 +28,8 @@ type fenceServer struct {
 	log  []*nats.Msg // at its sequence less one
 	last map[string]uint64
 	held []heldPublish
+
+	removed int // messages
 }
 
 // heldPublish comes right behind the next process's question where the lane ends: the worst moment there is.
@@ -107,6 +109,7 @@ func (s *fenceServer) remove(seq uint64) {
 	}
 	subject := s.log[seq-1].Subject
 	s.w.say("removed %d: %s", seq, subject)
+	s.removed++
 	s.log[seq-1] = &nats.Msg{Header: nats.Header{"Headgate-Marker": {"removed"}}}
 	for s.last[subject] > 0 && s.log[s.last[subject]-1].Subject != subject {
 		s.last[subject]--
