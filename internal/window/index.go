@@ -1,13 +1,18 @@
 package window
 
 // A slot of the index is 0 or has the place of an entry + 1, and above it how far it stands behind its home, which is the slot where
-// a search for its id begins: farAway for that and more. So a search looks at entries only that have the home of its id, and
-// moving slots up at none: entries are all over memory, and each look is a miss of the cache.
+// a search for its id begins: farAway for that and more; and above that a part of its hash. So a search looks at few entries that are not
+// the id's, and moving slots up at none: entries are all over memory, and each look is a miss of the cache.
 const (
 	placeBits = 24 // a window has 10,000,000 ids at most
 	placeMask = 1<<placeBits - 1
-	farAway   = 1<<(32-placeBits) - 1
+	awayBits  = 6
+	farAway   = 1<<awayBits - 1
+	partShift = placeBits + awayBits
 )
+
+// sign is what a slot has above the place of an entry with that id, so far behind its home.
+func sign(id ID, away uint64) uint32 { return uint32(id.Hi)<<partShift | uint32(min(away, farAway))<<placeBits }
 
 // left is a slot of the index before from which the entry has gone: what stands behind it is still found.
 const left = placeMask
@@ -31,12 +36,12 @@ func (s *Set) search(index []uint32, id ID) (n uint32, found bool) {
 	}
 	last := uint64(len(index) - 1)
 	at := id.Lo & last
-	for away := uint32(0); ; away++ {
+	for away := uint64(0); ; away++ {
 		slot := index[at]
 		if slot == 0 {
 			return 0, false
 		}
-		if slot>>placeBits == min(away, farAway) && slot&placeMask != left {
+		if slot&^placeMask == sign(id, away) && slot&placeMask != left {
 			if n = slot&placeMask - 1; s.entry(n).id == id {
 				return n, true
 			}
@@ -48,12 +53,13 @@ func (s *Set) search(index []uint32, id ID) (n uint32, found bool) {
 // insert puts an entry that is not in the index there.
 func (s *Set) insert(n uint32) {
 	last := uint64(len(s.index) - 1)
-	home := s.entry(n).id.Lo & last
+	id := s.entry(n).id
+	home := id.Lo & last
 	at := home
 	for s.index[at] != 0 {
 		at = (at + 1) & last
 	}
-	s.index[at] = uint32(min((at-home)&last, farAway))<<placeBits | (n + 1)
+	s.index[at] = sign(id, (at-home)&last) | (n + 1)
 }
 
 // grow keeps the index at most half full. What is in the one before moves when others come.
@@ -96,12 +102,12 @@ func (s *Set) extract(n uint32) {
 		if slot == 0 {
 			break
 		}
-		away := uint64(slot >> placeBits)
+		away := uint64(slot >> placeBits & farAway)
 		if away == farAway {
 			away = (at - s.entry(slot&placeMask-1).id.Lo) & last
 		}
 		if gap := (at - hole) & last; away >= gap {
-			s.index[hole] = uint32(min(away-gap, farAway))<<placeBits | slot&placeMask
+			s.index[hole] = slot&^(farAway<<placeBits) | uint32(min(away-gap, farAway))<<placeBits
 			hole = at
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -258,15 +259,16 @@ func TestNamesAreApart(t *testing.T) {
 	}
 }
 
-// BenchmarkClaim is 500 events with ids that nobody has, taken and settled, in a full set of a million.
+// BenchmarkClaim is 500 events of a session, taken and settled, in a full set of a million.
 func BenchmarkClaim(b *testing.B) {
 	s, list := NewSet(1_000_000, time.Hour, epoch), refs(0, 500)
-	namer, next, text := Secret{1}.Namer(nil, []byte("source")), uint64(0), make([]byte, 8)
+	namer, next, ids := Secret{1}.Namer(nil, []byte("source")), uint64(1e6), [2][]byte{}
 	take := func() {
+		series := Series{Namer: namer}
 		for i := range list {
 			next++
-			binary.BigEndian.PutUint64(text, next)
-			list[i].ID = namer.Of(text)
+			ids[i&1] = strconv.AppendUint(append(ids[i&1][:0], "session/"...), next, 10)
+			list[i].ID = series.Of(ids[i&1])
 		}
 		c, ok := s.Claim(list, 0, epoch)
 		if !ok {
