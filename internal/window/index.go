@@ -52,14 +52,15 @@ func (s *Set) search(index []uint32, id ID) (n uint32, found bool) {
 
 // insert puts an entry that is not in the index there.
 func (s *Set) insert(n uint32) {
-	last := uint64(len(s.index) - 1)
+	index := s.index
+	last := uint64(len(index) - 1)
 	id := s.entry(n).id
 	home := id.Lo & last
 	at := home
-	for s.index[at] != 0 {
+	for index[at] != 0 {
 		at = (at + 1) & last
 	}
-	s.index[at] = sign(id, (at-home)&last) | (n + 1)
+	index[at] = sign(id, (at-home)&last) | (n + 1)
 }
 
 // grow keeps the index at most half full. What is in the one before moves when others come.
@@ -88,17 +89,18 @@ func (s *Set) move(slots int) {
 
 // extract takes an entry out of the index, if it is there.
 func (s *Set) extract(n uint32) {
-	last := uint64(len(s.index) - 1)
+	index := s.index
+	last := uint64(len(index) - 1)
 	hole := s.entry(n).id.Lo & last
-	for ; s.index[hole]&placeMask != n+1; hole = (hole + 1) & last {
-		if s.index[hole] == 0 {
+	for ; index[hole]&placeMask != n+1; hole = (hole + 1) & last {
+		if index[hole] == 0 {
 			s.leave(n)
 			return
 		}
 	}
 	for at := hole; ; { // what follows moves up, unless it would come before its own home
 		at = (at + 1) & last
-		slot := s.index[at]
+		slot := index[at]
 		if slot == 0 {
 			break
 		}
@@ -107,11 +109,11 @@ func (s *Set) extract(n uint32) {
 			away = (at - s.entry(slot&placeMask-1).id.Lo) & last
 		}
 		if gap := (at - hole) & last; away >= gap {
-			s.index[hole] = slot&^(farAway<<placeBits) | uint32(min(away-gap, farAway))<<placeBits
+			index[hole] = slot&^(farAway<<placeBits) | uint32(min(away-gap, farAway))<<placeBits
 			hole = at
 		}
 	}
-	s.index[hole] = 0
+	index[hole] = 0
 }
 
 // leave takes an entry out of the index before, if it is there.
