@@ -29,7 +29,7 @@ type quicBench struct {
 	target []verdict
 }
 
-// verdict is a figure beside its target.
+// verdict is a figure beside its target, or one that explains others and has none.
 type verdict struct {
 	what     string
 	measured float64
@@ -43,11 +43,15 @@ func (v verdict) missed() bool {
 }
 
 func (v verdict) String() string {
-	bound := fmt.Sprintf("<= %.2f", v.most)
-	if v.least > 0 {
+	bound, word := "", "met"
+	switch {
+	case v.least > 0:
 		bound = fmt.Sprintf(">= %.2f", v.least)
+	case v.most > 0:
+		bound = fmt.Sprintf("<= %.2f", v.most)
+	default:
+		word = ""
 	}
-	word := "met"
 	if v.missed() {
 		word = "MISSED"
 	}

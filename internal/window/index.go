@@ -12,7 +12,9 @@ const (
 )
 
 // sign is what a slot has above the place of an entry with that id, so far behind its home.
-func sign(id ID, away uint64) uint32 { return uint32(id.Hi)<<partShift | uint32(min(away, farAway))<<placeBits }
+func sign(id ID, away uint64) uint32 {
+	return uint32(id.Hi)<<partShift | uint32(min(away, farAway))<<placeBits
+}
 
 // left is a slot of the index before from which the entry has gone: what stands behind it is still found.
 const left = placeMask
