@@ -129,6 +129,23 @@ func TestExpressTakesPlainRequestsAgainBehindOthers(t *testing.T) {
 	}
 }
 
+func TestExpressSeesWhatComesWhileItAnswers(t *testing.T) {
+	entered, release := make(chan struct{}), make(chan struct{})
+	s := &fakeStream{accept: func(context.Context, *event.Batch) error { entered <- struct{}{}; <-release; return nil }}
+	g := serve(t, Config{ReadTimeout: 10 * patience, IdleTimeout: 10 * patience}, s)
+	c := g.dial().send(request11(events, "1\n", ndjson))
+	for range 20 {
+		<-entered
+		c.send(request11(events, "2\n", ndjson))
+		release <- struct{}{}
+		c.answer().want(t, 200, "")
+	}
+	<-entered
+	close(release)
+	c.answer().want(t, 200, "")
+	g.until(func() bool { return waits(g) })
+}
+
 // A connection that waits for its next request does not hold up who stops the server, and one with a request is answered first.
 func TestExpressStops(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
