@@ -25,7 +25,7 @@ func stalled(few int) (n int, long bool) {
 // A stall is what a client opens all the streams with that it may, and sends a bit of, before it does nothing any more.
 type stall struct {
 	protocol string
-	begins   []byte // each stream
+	begins   []byte // each stream: a frame of 100 bytes, which is never whole
 	each     int64  // bytes that a stream may cost
 }
 
@@ -38,8 +38,8 @@ func streamsOf(n int) int {
 // they may have. What they hold is bounded, and others are served.
 func TestF53J06StreamsThatStall(t *testing.T) {
 	for name, s := range map[string]stall{
-		"sessions": {session.Protocol, []byte{byte(session.TypeHello)}, 16 << 10},
-		"HTTP3":    {http3.NextProtoH3, []byte{1, 0x40, 0x64, 0}, 16 << 10}, // HEADERS of 100 bytes
+		"sessions": {session.Protocol, []byte{byte(session.TypeHello), 100}, 16 << 10},
+		"HTTP3":    {http3.NextProtoH3, []byte{1, 0x40, 100, 0}, 16 << 10}, // HEADERS
 	} {
 		t.Run(name, s.test)
 	}
@@ -52,13 +52,14 @@ func (s stall) test(t *testing.T) {
 	p.honest(0)
 	base, spent := p.restMemory(), p.processorTime()
 	began := time.Now()
-	c := p.throng(n, s.protocol, func(c *quic.Conn) (streams int) {
-		for ; ; streams++ {
+	c := p.throng(n, s.protocol, func(c *quic.Conn) (all []*quic.Stream) {
+		for {
 			str, err := c.OpenStream()
 			if err != nil { // it would wait
-				return streams
+				return all
 			}
 			str.Write(s.begins)
+			all = append(all, str)
 		}
 	})
 	took := time.Since(began).Round(time.Second)

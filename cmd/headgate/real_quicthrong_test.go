@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"maps"
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,7 +24,7 @@ type throng struct {
 	p      *process
 	to     *net.UDPAddr
 	secure *tls.Config
-	do     func(*quic.Conn) (streams int)
+	do     func(*quic.Conn) []*quic.Stream
 	free   chan *quic.Transport // from where one is to be opened, n at most
 	ctx    context.Context
 	leave  context.CancelFunc
@@ -30,18 +32,19 @@ type throng struct {
 
 	open, streams, again atomic.Int64
 
-	mu  sync.Mutex
-	why map[string]int // guarded by mu: what the others ended of
+	mu    sync.Mutex                  // guards the rest
+	why   map[string]int              // what the others ended of
+	first map[*quic.Conn]*quic.Stream // of those that are open
 }
 
 // fromOne is how many connections an address has, below what the gateway lets it have.
 const fromOne = 500
 
 // throng opens n connections that speak a protocol, has do something with each, and returns when all are there.
-func (p *process) throng(n int, protocol string, do func(*quic.Conn) (streams int)) *throng {
+func (p *process) throng(n int, protocol string, do func(*quic.Conn) []*quic.Stream) *throng {
 	t := p.t
 	t.Helper()
-	c := &throng{p: p, to: p.quicAt(), secure: trusting(protocol), do: do, free: make(chan *quic.Transport, n), why: map[string]int{}}
+	c := &throng{p: p, to: p.quicAt(), secure: trusting(protocol), do: do, free: make(chan *quic.Transport, n), why: map[string]int{}, first: map[*quic.Conn]*quic.Stream{}}
 	c.ctx, c.leave = context.WithCancel(t.Context())
 	t.Cleanup(func() { c.leave(); c.hands.Wait() })
 	var tr *quic.Transport
@@ -81,6 +84,20 @@ func (c *throng) failed(err error) {
 	c.why[err.Error()]++
 }
 
+// prod sends a little on each connection: one whose handshake the gateway has given up and this process took for done gets a
+// stateless reset for it. To a packet that is as short as one of those there is none.
+func (c *throng) prod() {
+	c.mu.Lock()
+	all := slices.Collect(maps.Values(c.first))
+	c.mu.Unlock()
+	for _, str := range all {
+		str.Write(make([]byte, prodded)) // an error: it has gone
+	}
+}
+
+// How much is sent and how often, when not all connections are there as the gateway sees it.
+const prodded, mostProds = 30, 3
+
 // troubles says of what connections ended, and how many.
 func (c *throng) troubles() string {
 	c.mu.Lock()
@@ -104,8 +121,8 @@ func trusting(protocol string) *tls.Config {
 }
 
 // patience is the settings of its connection. A gateway that has heard nothing of a handshake for 5 s says no more of
-// it; a client that took it for done learns that by its idle timeout.
-var patience = &quic.Config{KeepAlivePeriod: 20 * time.Second, MaxIdleTimeout: time.Minute, HandshakeIdleTimeout: 4 * time.Second}
+// it. Nothing is sent to keep connections: of so many that would be all that a busy machine does.
+var patience = &quic.Config{MaxIdleTimeout: time.Hour, HandshakeIdleTimeout: 4 * time.Second}
 
 // dial opens one connection after the other.
 func (c *throng) dial() {
@@ -120,10 +137,19 @@ func (c *throng) dial() {
 				time.AfterFunc(100*time.Millisecond, func() { c.free <- from })
 				continue
 			}
-			streams := int64(c.do(conn))
+			all := c.do(conn)
+			streams := int64(len(all))
 			c.streams.Add(streams)
 			c.open.Add(1)
+			if streams > 0 {
+				c.mu.Lock()
+				c.first[conn] = all[0]
+				c.mu.Unlock()
+			}
 			context.AfterFunc(conn.Context(), func() {
+				c.mu.Lock()
+				delete(c.first, conn)
+				c.mu.Unlock()
 				c.open.Add(-1)
 				c.streams.Add(-streams)
 				c.failed(context.Cause(conn.Context()))
@@ -155,12 +181,16 @@ func (c *throng) wait(n int) {
 	t.Helper()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	most, began, since := -1, time.Now(), time.Now()
+	most, began, since, prods := -1, time.Now(), time.Now(), 0
 	for ; ; <-tick.C {
 		here := int(c.open.Load())
 		if here == n {
 			if here = c.p.connections(); here >= n {
 				return
+			}
+			if time.Since(since) > time.Duration(prods)*30*time.Second && prods < mostProds {
+				prods++
+				c.prod()
 			}
 		}
 		if here > most {

@@ -14,11 +14,13 @@ import json
 import os
 import random
 import secrets
+import socket
 import ssl
 import sys
 
-from aioquic.asyncio import connect
+from aioquic.asyncio import QuicConnectionProtocol, connect
 from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.events import ConnectionTerminated
 
 HELLO, EVENTS, FIN = 1, 2, 3
 WELCOME, ACK, RESULT, REJECT, CREDIT, SLOWDOWN, GOAWAY, ERROR = range(16, 24)
@@ -27,8 +29,23 @@ DEVELOPMENT = "headgate-data/development.crt"  # that of a gateway which was sta
 HANDSHAKE = 2  # seconds, within which an answer comes or UDP does not come through
 
 
+ALERTS = range(0x100, 0x200)  # CRYPTO_ERROR with an alert of TLS (RFC 9001 section 4.8)
+NO_PROTOCOL, REFUSED = 0x178, 0x02
+
+
 class Refused(Exception):
-    """An ERROR that sending again does not mend."""
+    """What sending again does not mend."""
+
+
+class Connection(QuicConnectionProtocol):
+    """A connection that knows of what it ended."""
+
+    ended = None
+
+    def quic_event_received(self, event):
+        if isinstance(event, ConnectionTerminated):
+            self.ended = event
+        super().quic_event_received(event)
 
 
 def varint(n):
@@ -158,13 +175,27 @@ async def handshake(connection, address):
     try:
         await done
     except ConnectionError as lost:
-        raise ConnectionError(str(lost) or f"the handshake with {address} failed; a self-signed certificate needs --ca or --insecure")
+        code, why = (connection.ended.error_code, connection.ended.reason_phrase) if connection.ended else (REFUSED, str(lost))
+        if code == NO_PROTOCOL:
+            raise Refused(f"{address} does not speak headgate/1 ({why}); is that the gateway's UDP port (`quic` in its run.json)?")
+        if code in ALERTS:
+            raise Refused(f"the certificate of {address} is not taken ({why}); a self-signed one needs --ca FILE or --insecure, "
+                          "and it must be for the host in --address")
+        if "version" in why:
+            raise Refused(f"{address} speaks another version of QUIC: {why}")
+        raise ConnectionError(f"the handshake with {address} failed: {why}")
 
 
 async def send(options, session):
     host, _, port = options.address.rpartition(":")
+    if not host or not port.isdigit():
+        raise Refused(f"--address {options.address}: not HOST:PORT, such as 127.0.0.1:8443")
     configuration = QuicConfiguration(is_client=True, alpn_protocols=["headgate/1"], server_name=host)
     if options.ca:
+        try:  # aioquic reads it in the handshake only
+            ssl.create_default_context().load_verify_locations(cafile=options.ca)
+        except (OSError, ssl.SSLError) as wrong:
+            raise Refused(f"--ca {options.ca}: {wrong}; it must be a file of certificates in PEM, such as DIR/development.crt of the gateway")
         configuration.load_verify_locations(cafile=options.ca)
     if options.insecure:
         configuration.verify_mode = ssl.CERT_NONE
@@ -172,12 +203,14 @@ async def send(options, session):
         if attempt > 0:
             await asyncio.sleep(random.random() * min(10, 0.1 * 2**attempt))
         try:
-            async with connect(host, int(port), configuration=configuration, wait_connected=False) as connection:
+            async with connect(host, int(port), configuration=configuration, create_protocol=Connection, wait_connected=False) as connection:
                 connection.transmit()
                 await handshake(connection, options.address)
                 reader, writer = await connection.create_stream()
                 await session.run(reader, writer)
             return session.acked == len(session.events)
+        except socket.gaierror as unknown:
+            raise Refused(f"--address {options.address}: {unknown.strerror}")
         except (ConnectionError, asyncio.IncompleteReadError) as lost:
             print(f"connection: {lost}", file=sys.stderr)
     return False
@@ -195,8 +228,11 @@ def main():
     parser.add_argument("--attempts", type=int, default=10)
     parser.add_argument("--insecure", action="store_true", help="take any certificate, such as the one for development")
     options = parser.parse_args()
-    with open(options.file, "rb") as file:
-        events = [line.strip() for line in file if line.strip()]
+    try:
+        with open(options.file, "rb") as file:
+            events = [line.strip() for line in file if line.strip()]
+    except OSError as wrong:
+        sys.exit(f"{options.file}: {wrong.strerror}")
     session = Session(options.stream, options.token, events, options.batch)
     try:
         whole = asyncio.run(send(options, session))
