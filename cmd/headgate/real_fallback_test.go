@@ -32,6 +32,83 @@ func (d deaf) ReadFrom(p []byte) (n int, from net.Addr, err error) {
 	}
 }
 
+// mute is a socket on which from some moment on nothing comes in and nothing goes out.
+type mute struct{ deaf }
+
+func (m mute) WriteTo(p []byte, to net.Addr) (int, error) {
+	if m.now.Load() {
+		return len(p), nil
+	}
+	return m.PacketConn.WriteTo(p, to)
+}
+
+// In the middle of a session UDP comes through no more, and nobody says so: what is not acknowledged goes over HTTP, without waiting
+// until the connection is given up, and nothing is lost or stored twice.
+func TestF60UDPIsBlockedInTheMiddleOfASession(t *testing.T) {
+	p := startGateway(t, t.TempDir(), append(onQUIC, "--set", "streams={s: {partitions: 1}}")...)
+	var silent atomic.Bool
+	to, err := url.Parse(p.http)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	way := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !silent.Load() { // or a handshake that takes long would have all of it sent here
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	defer way.Close()
+	var mu sync.Mutex // guards notices
+	var notices []string
+	c, err := client.New(client.Config{Address: strings.TrimPrefix(p.quicURL(), "https://"), HTTP: way.URL, Stream: "s", Framing: session.JSON,
+		TLS: &tls.Config{InsecureSkipVerify: true}, Listen: func() (net.PacketConn, error) {
+			socket, err := net.ListenPacket("udp", "127.0.0.1:0")
+			return mute{deaf{socket, &silent}}, err
+		}, Notice: func(code, detail string) {
+			mu.Lock()
+			defer mu.Unlock()
+			notices = append(notices, code+": "+detail)
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 50 {
+		b, err := c.Send(t.Context(), fmt.Append(nil, 2*n), fmt.Append(nil, 2*n+1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == 10 { // and what it sends is on its way
+			silent.Store(true)
+		}
+		if n != 5 && n != 49 {
+			continue
+		}
+		if r, err := b.Wait(t.Context()); err != nil || r.Accepted != 2 {
+			t.Errorf("%+v %v", r, err)
+		}
+	}
+	if c.Over() != "http" {
+		t.Errorf("over %q", c.Over())
+	}
+	if err := c.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	rows := p.tail("s")
+	for i, row := range rows {
+		if row.Data != fmt.Sprint(i) {
+			t.Errorf("event %d is %s", i, row.Data)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	said := strings.Join(notices, "\n")
+	if len(rows) != 100 || !strings.Contains(said, "udp: nothing comes through over UDP any more") || strings.Contains(said, "no recent network activity") {
+		t.Errorf("%d events are stored; %s", len(rows), said)
+	}
+}
+
 // What came over QUIC and was not acknowledged is known when it is sent over HTTP, where UDP does not come through any more; and
 // what is sent over QUIC again after that, too.
 func TestF60F58WhatCameOverQUICIsNotStoredAgainOverHTTP(t *testing.T) {

@@ -27,6 +27,7 @@ type Network struct {
 	faults    Faults
 	endpoints map[netip.AddrPort]*Endpoint
 	blocked   bool
+	drops     func(from, to netip.AddrPort, size int) bool
 	lost      int
 }
 
@@ -54,6 +55,13 @@ func (n *Network) Block(all bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.blocked = all
+}
+
+// Drop loses what drops says, too, such as one direction or what is large; nil: nothing more.
+func (n *Network) Drop(drops func(from, to netip.AddrPort, size int) bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.drops = drops
 }
 
 // Lost is how many datagrams were lost by faults.
@@ -117,7 +125,7 @@ func (e *Endpoint) WriteTo(p []byte, to net.Addr) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	f := n.faults
-	if n.blocked || n.random.Float64() < f.Lost {
+	if n.blocked || n.random.Float64() < f.Lost || n.drops != nil && n.drops(d.from, target, len(p)) {
 		n.lost++
 		return len(p), nil
 	}

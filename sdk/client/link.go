@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/quic-go/quic-go"
@@ -24,6 +25,8 @@ type link struct {
 	conn *quic.Conn
 	str  *quic.Stream
 	in   *bufio.Reader
+
+	blocked atomic.Bool // it was ended since UDP does not come through any more
 
 	level   session.Level
 	settled uint64 // as WELCOME said
@@ -84,6 +87,19 @@ func (l *link) run(ctx context.Context) error {
 	defer l.close()
 	stop := context.AfterFunc(ctx, func() { l.conn.CloseWithError(0, "") })
 	defer stop()
+	if l.c.cfg.HTTP != "" { // there is another way
+		watching := make(chan struct{})
+		go func() { defer close(watching); l.watch(l.conn.Context()) }()
+		defer func() { l.conn.CloseWithError(0, ""); <-watching }()
+	}
+	if err := l.serve(); !l.blocked.Load() {
+		return err
+	}
+	return errBlocked
+}
+
+// serve is the session, from HELLO to its end.
+func (l *link) serve() error {
 	if err := l.open(); err != nil {
 		return err
 	}

@@ -110,7 +110,10 @@ func (c *Client) connect(ctx context.Context) error {
 	if c.cfg.Address != "" {
 		l, err := c.dial(ctx)
 		if err == nil {
-			return l.run(ctx)
+			err = l.run(ctx)
+			if !errors.Is(err, errBlocked) {
+				return err
+			}
 		}
 		if c.cfg.HTTP == "" || ctx.Err() != nil {
 			if tls, ok := errors.AsType[*quic.TransportError](err); ok && tls.ErrorCode.IsCryptoError() {

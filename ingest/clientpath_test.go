@@ -1,0 +1,79 @@
+package ingest
+
+import (
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	sdk "github.com/headgate-io/headgate/sdk/client"
+)
+
+// The way in one direction loses a third, or for a while all: no event is lost or stored twice, in whichever direction it is.
+func TestF48LossInOneDirection(t *testing.T) {
+	for name, fromGateway := range map[string]bool{"to the gateway": false, "from the gateway": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := serveSessions(t, &fakeStream{})
+				defer g.end()
+				at, n := netip.MustParseAddrPort(g.at.LocalAddr().String()), 0
+				set := func(whole bool) {
+					g.Drop(func(from, _ netip.AddrPort, _ int) bool { // under the network's lock, which guards n
+						if (from == at) != fromGateway {
+							return false
+						}
+						n++
+						return whole || n%3 == 0
+					})
+				}
+				set(false)
+				p := g.client()
+				p.width = 500
+				batches := p.send(0, 100)
+				p.accepted(batches)
+				set(true)
+				batches = p.send(200, 100)
+				<-time.After(time.Minute) // the connection is given up
+				set(false)
+				for _, b := range batches { // of some it is known only that they have their outcome
+					if r, err := b.Wait(t.Context()); err != nil || r.Accepted+r.Settled != int(b.Count) {
+						t.Errorf("%d: %+v %v", b.First, r, err)
+					}
+				}
+				g.Drop(nil)
+				if err := p.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				numbered(t, g.data(), 0, 400)
+				if len(p.notices) == 0 {
+					t.Error("no connection was lost")
+				}
+			})
+		})
+	}
+}
+
+// Silence of a second is no wall: where there is another way, the session does not leave the connection for it.
+func TestF60SilenceIsNoWall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := serveSessions(t, &fakeStream{})
+		defer g.end()
+		p := g.client(func(c *sdk.Config) { c.HTTP = "http://127.0.0.1:1" })
+		p.accepted(p.send(0, 10))
+		for round := range 3 {
+			g.Block(true)
+			all := p.send(20*round+20, 10)
+			<-time.After(time.Second)
+			g.Block(false)
+			p.accepted(all)
+			<-time.After(3 * time.Second)
+		}
+		if err := p.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		numbered(t, g.data(), 0, 80)
+		if len(p.notices) > 0 {
+			t.Errorf("%q", p.notices)
+		}
+	})
+}
