@@ -24,7 +24,11 @@ type sessionConn struct {
 	accepting context.Context // ends when no further sessions are taken, and those that there are go elsewhere
 	over      func()          // to be called at the end
 
-	mu    sync.Mutex // guards known and here
+	opened *quic.Conn // on which clients open streams; nil for WebTransport
+
+	mu    sync.Mutex // guards what follows
+	first bool       // the session that goes with the connection's own goroutine is there
+	more  bool       // further streams are waited for, by a goroutine of its own
 	known map[uint64]*attachment
 	here  int         // sessions that are on a stream, or want to be
 	idle  *time.Timer // runs while there are none
@@ -89,24 +93,73 @@ func (sc *sessionConn) move(n int) int {
 // handle serves the sessions of one connection.
 func (s *sessions) handle(conn *quic.Conn) {
 	sc := newSessionConn(s, conn, func() { conn.CloseWithError(0, "there was no session for a minute") })
-	defer sc.over()
+	sc.opened = conn
 	s.quiet.join(sc)
-	defer s.quiet.leave(sc)
-	for {
-		str, err := conn.AcceptStream(sc.accepting)
-		if err != nil {
-			break
-		}
-		sc.streams.Go(func() { sc.serve(str) })
+	for sc.next() {
 	}
+	sc.drain()
+}
+
+// next serves a session here, on the connection's own goroutine: most connections have no other one, and who waited for further streams
+// of each would hold 2.5 KiB. It reports whether another one may come.
+func (sc *sessionConn) next() bool {
+	str, err := sc.opened.AcceptStream(sc.accepting)
+	if err != nil {
+		return false
+	}
+	sc.mu.Lock()
+	sc.first = true
+	sc.mu.Unlock()
+	sc.further() // those that came with it
+	sc.serve(str)
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	sc.first = false
+	return !sc.more
+}
+
+// further looks whether the client has opened a stream beside the first. Who has two may have more: from then on they are waited for.
+func (sc *sessionConn) further() {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if !sc.first || sc.more {
+		return
+	}
+	if str, _ := sc.opened.AcceptStream(glance{context.Background()}); str != nil {
+		sc.streams.Go(func() { sc.serve(str) })
+		sc.expect()
+	}
+}
+
+// expect waits for further streams; sc.mu is held.
+func (sc *sessionConn) expect() {
+	if !sc.first || sc.more {
+		return
+	}
+	sc.more = true
+	sc.streams.Go(func() {
+		for {
+			str, err := sc.opened.AcceptStream(sc.accepting)
+			if err != nil {
+				return
+			}
+			sc.streams.Go(func() { sc.serve(str) })
+		}
+	})
+}
+
+// drain returns when the last session has ended, and the connection with it.
+func (sc *sessionConn) drain() {
+	defer sc.over()
+	defer sc.of.quiet.leave(sc)
 	sc.streams.Wait()
 	sc.idle.Stop()
 	rest := time.NewTimer(settled) // in which the client reads what was written, and closes
 	defer rest.Stop()
 	select {
-	case <-conn.Context().Done():
+	case <-sc.opened.Context().Done():
 	case <-rest.C:
-		conn.CloseWithError(0, "")
+		sc.opened.CloseWithError(0, "")
 	}
 	sc.listening.Wait()
 }

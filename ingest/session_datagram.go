@@ -41,20 +41,25 @@ func newDatagramCounters() *prometheus.CounterVec {
 // know takes events for a session from datagrams; forget does not any more.
 func (sc *sessionConn) know(a *attachment) {
 	sc.mu.Lock()
-	defer sc.mu.Unlock()
 	if sc.known == nil {
 		sc.known = map[uint64]*attachment{}
 	}
 	sc.known[sc.place(a)] = a
-	if !sc.heard {
-		sc.heard = true
-		sc.of.quiet.leave(sc)
+	first := !sc.heard
+	sc.heard = true
+	sc.mu.Unlock()
+	if first {
+		sc.of.quiet.leave(sc) // which waits for ignore, and that for mu
 		sc.listening.Go(sc.listen)
+		sc.mu.Lock()
+		defer sc.mu.Unlock()
+		sc.expect()
 	}
 }
 
 // ignore implements unheard: no session takes any.
 func (sc *sessionConn) ignore() {
+	sc.further()
 	for d := receiveNow(sc.conn); d != nil; d = receiveNow(sc.conn) {
 		if _, _, _, ok := parseDatagram(d); ok {
 			sc.count(datagramUnknown)
