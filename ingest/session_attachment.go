@@ -67,7 +67,7 @@ const (
 	sessionIdle = 10 * time.Minute // without a frame, then a stream is ended
 	wholeCredit = 1 << 20          // bytes of a session in flight
 	leastCredit = 64 << 10         // while memory is scarce
-	headRoom    = 512              // for what is read of a frame before its events, which need no copy
+	headRoom    = 256              // for what is read of a frame before its events, which need no copy
 )
 
 // serve runs one session from HELLO to its end, whatever happens in it.
