@@ -7,7 +7,7 @@
 //	forwarder, lane             the lanes of a stream, and one of them
 //	forward, grouping           from a request into the open frames
 //	frame, draft, buffers       a frame while it is open
-//	round, seal, presses        when frames are sealed, and by whom; dictionary, positions and headers are of what is sealed
+//	round, seal, presses        when frames are sealed, and by whom; alarm is what begins a round; dictionary, positions and headers are of what is sealed
 //	spooling, numbers           into the spool; the numbers of frames
 //	send, retry, trouble        to the backend, until it confirms
 //	pieces, deadletter          a frame that is refused for good; patience and halt are for a backend that refuses too much

@@ -44,6 +44,8 @@ type Deps struct {
 	Spool   Spool
 	Backlog func(partition int32) spool.Backlog
 	Room    func() error
+	// Alarm returns what calls on time within a millisecond; nil: a timer of the runtime, which is late while there is nothing else to do.
+	Alarm func(call func()) Alarm
 
 	// Again reads frames of the spool that are confirmed, for a backend that has lost them; nil: none are kept. Check returns a
 	// *LostError when the backend has less of a lane than it had confirmed, to this process or up to a number; nil: nobody can ask it.
@@ -112,7 +114,7 @@ func New(cfg Config, backend Backend, deps Deps) (*Forwarder, error) {
 		reserved: deps.Reserve, onLost: deps.Lost,
 	}
 	if deps.Spool != nil {
-		f.round = newRound(deps.Spool, cfg.LingerWaiting)
+		f.round = newRound(deps.Spool, cfg.LingerWaiting, deps.Alarm)
 	}
 	for p := range cfg.Partitions {
 		f.lanes = append(f.lanes, newLane(f, int32(p)))
@@ -164,6 +166,9 @@ func (f *Forwarder) Run(ctx context.Context) error {
 		lanes.Go(func() { l.sendAll(ctx) })
 	}
 	lanes.Wait()
+	if f.round != nil {
+		defer f.round.close()
+	}
 	if ctx.Err() == nil && f.spool == nil {
 		return nil
 	}

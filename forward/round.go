@@ -16,7 +16,7 @@ import (
 type round struct {
 	spool  Spool
 	linger time.Duration
-	timer  *time.Timer // begins a round that came too early
+	make   func(call func()) Alarm
 
 	coming atomic.Int32 // frames of the round that the spool does not have yet
 	order  sync.Mutex   // has them handed over in the order in which they are counted
@@ -28,24 +28,52 @@ type round struct {
 	waiting []*lane         // those with an open frame that somebody waits for
 	last    []*lane         // those of the last round: all are released before writing is 0 again, and nobody reads it then
 	writing int             // frames that somebody waits for and that are neither in the spool nor confirmed
-	armed   bool            // the timer runs
+	alarm   Alarm           // begins a round that came too early; nil until there was one
+	armed   bool            // it is set
+	over    bool            // and is not needed any more
 }
 
 // many is how many requests within a linger have rounds wait for company. Fewer are served by a sync each, at no cost that
-// matters; and on a machine that has little to do a timer is half a millisecond late.
+// matters.
 const many = 8
 
-func newRound(to Spool, linger time.Duration) *round {
-	r := &round{spool: to, linger: linger}
-	r.timer = time.AfterFunc(time.Hour, func() {
-		r.mu.Lock()
-		r.armed = false
-		lanes := r.due(time.Now())
-		r.mu.Unlock()
-		release(lanes)
-	})
-	r.timer.Stop()
-	return r
+func newRound(to Spool, linger time.Duration, alarm func(call func()) Alarm) *round {
+	if alarm == nil {
+		alarm = newTimer
+	}
+	return &round{spool: to, linger: linger, make: alarm}
+}
+
+// late begins the round that came too early.
+func (r *round) late() {
+	r.mu.Lock()
+	r.armed = false
+	lanes := r.due(time.Now())
+	r.mu.Unlock()
+	release(lanes)
+}
+
+// set has late called; r.mu is held.
+func (r *round) set(d time.Duration) {
+	if r.armed || r.over {
+		return
+	}
+	if r.alarm == nil {
+		r.alarm = r.make(r.late)
+	}
+	r.armed = true
+	r.alarm.Set(d)
+}
+
+// close ends the alarm: nothing waits for a round any more.
+func (r *round) close() {
+	r.mu.Lock()
+	r.over = true
+	alarm := r.alarm
+	r.mu.Unlock()
+	if alarm != nil {
+		alarm.Close() // which may wait for late
+	}
 }
 
 // join makes a lane part of the next round; the lane's mu is held.
@@ -71,10 +99,7 @@ func (r *round) due(now time.Time) (lanes []*lane) {
 		return nil
 	}
 	if early := r.linger/2 - now.Sub(r.began); early > 0 && now.Sub(r.came[r.turn]) < r.linger {
-		if !r.armed {
-			r.armed = true
-			r.timer.Reset(early)
-		}
+		r.set(early)
 		return nil
 	}
 	lanes = r.waiting

@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate-io/headgate/forward"
 	"github.com/headgate-io/headgate/gateway/config"
+	"github.com/headgate-io/headgate/internal/alarm"
 	"github.com/headgate-io/headgate/partitioner"
 )
 
@@ -67,6 +68,7 @@ func (g *Gateway) newForwarder(s *stream, cfg *config.Stream, partitions int) (*
 	}
 	if s.spool != nil {
 		deps.Spool, deps.Backlog, deps.Room = s.spool, s.spool.Backlog, s.spool.Room
+		deps.Alarm = func(call func()) forward.Alarm { return alarm.New(call) }
 		deps.Again, deps.Check = s.spool.Again, s.delivery.check
 		if s.delivery.away { // the others say where lanes ended whenever they are asked
 			deps.Reserve = s.spool.Reserve

@@ -27,6 +27,10 @@ func start(t testing.TB, files Files, cfg Config, space *Space) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return run(t, s)
+}
+
+func run(t testing.TB, s *Spool) *running {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()

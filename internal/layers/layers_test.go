@@ -29,6 +29,7 @@ var allowed = map[string][]string{
 	"sdk/plugin":  {"sdk/abi"},
 	"sdk/consume": {"sdk/wire", "internal/compress"},
 
+	"internal/alarm":     {},
 	"internal/auth":      {"event"},
 	"internal/budget":    {},
 	"internal/cases":     {},
