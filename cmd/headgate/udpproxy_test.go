@@ -28,7 +28,9 @@ type udpProxy struct {
 	host   byte
 	open   sync.WaitGroup
 
-	changes, followed, lost, damaged atomic.Int64
+	most atomic.Int64 // bytes of a datagram that passes; 0: any
+
+	changes, followed, lost, damaged, large atomic.Int64
 }
 
 // udpFlow is what a client sends and gets.
@@ -136,8 +138,17 @@ func (p *udpProxy) forthBack(client *net.UDPAddr, back *net.UDPConn) {
 	}
 }
 
+// smallest is what each path takes that QUIC begins on here, and may be all that it takes.
+const smallest = 1280
+
 // carry lets happen to a datagram what befalls it.
 func (p *udpProxy) carry(b []byte, send func([]byte)) {
+	if len(b) > smallest {
+		p.large.Add(1)
+		if most := p.most.Load(); most > 0 && int64(len(b)) > most {
+			return
+		}
+	}
 	p.mu.Lock()
 	lost, twice, late, corrupt := p.random.Float64() < p.faults.lost, p.random.Float64() < p.faults.twice, p.random.Float64() < p.faults.late, p.random.Float64() < p.faults.corrupt
 	bit, delay := p.random.IntN(8*len(b)+1), time.Duration(p.random.IntN(10)+1)*time.Millisecond
