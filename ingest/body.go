@@ -47,7 +47,7 @@ func (b *body) Read(p []byte) (int, error) {
 	b.got += int64(n)
 	if err == nil || err == io.EOF && b.whole() {
 		if err != nil && b.want < 0 {
-			b.odd = !b.conn.tail.end()
+			b.odd = !b.conn.bodyEnd.end()
 		}
 		return n, err
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/headgate-io/headgate/event"
@@ -38,16 +37,8 @@ type conn struct {
 	linger atomic.Bool // the client may still be sending when it is closed
 	once   sync.Once
 
-	tail ending // how the bytes ended that were read
-
-	express *express // nil: all requests are fasthttp's
-	raw     syscall.RawConn
-	ready   func(fd uintptr) bool // answerReady
-	ended   error                 // why it has ended, nil for what fasthttp is to answer
-	ride    *ride                 // what express has read, nil for nothing
-	turn    atomic.Int32          // who has the connection
-	fresh   bool                  // fasthttp has nothing of a request
-	asked   int                   // deadlines that it has set since
+	bodyEnd chunkedEnd  // whether chunked bodies end in the plain way
+	express expressConn // how small plain requests are answered
 
 	owed atomic.Int64 // bytes of budget that answers hold until they are sent, which is before the next Read
 	from *budget.Budget
@@ -67,7 +58,7 @@ func newConn(raw net.Conn, owner *roster, secure *tls.Config) *conn {
 		c.Conn = c.secure
 	}
 	c.silent.Store(true)
-	c.fresh = true
+	c.express.untouched = true
 	if tcp, ok := raw.RemoteAddr().(*net.TCPAddr); ok {
 		c.addr = tcp.AddrPort().Addr().Unmap()
 		c.client = c.addr.AppendTo(nil)
@@ -78,8 +69,8 @@ func newConn(raw net.Conn, owner *roster, secure *tls.Config) *conn {
 
 // SetReadDeadline implements net.Conn for the goroutine that reads, like that of socket.
 func (c *conn) SetReadDeadline(t time.Time) error {
-	c.tail.pause()
-	c.asked++
+	c.bodyEnd.pause()
+	c.express.deadlines++
 	return c.socket.SetReadDeadline(t)
 }
 
@@ -97,41 +88,22 @@ func (c *conn) settle() {
 	}
 }
 
-// hasten has express look at the requests of the connection first.
-func (c *conn) hasten(x *express) {
-	c.express, c.raw = x, rawOf(c.socket.Conn)
-	if c.raw != nil {
-		c.ready = c.answerReady
-	}
-}
-
-// between notes that fasthttp is done with a request.
-func (c *conn) between() { c.fresh, c.asked = true, 0 }
-
-// begins reports whether what is read next is the beginning of a request: fasthttp then sets one deadline, that of idle
-// connections, and where it has bytes of the request already a second one.
-func (c *conn) begins() bool {
-	begins := c.fresh && c.asked == 1
-	c.fresh = false
-	return begins && c.express != nil
-}
-
 func (c *conn) Read(p []byte) (int, error) {
 	c.settle()
-	if c.begins() {
-		if err := c.express.run(c); err != nil {
+	if c.requestBegins() {
+		if err := c.express.server.run(c); err != nil {
 			c.fault = err
 			return 0, err
 		}
 	}
-	if c.ride != nil {
-		n := c.handOn(p)
-		c.tail.read(p[:n])
+	if c.express.exchange != nil {
+		n := c.readBuffered(p)
+		c.bodyEnd.read(p[:n])
 		return n, nil
 	}
 	n, err := c.Conn.Read(p)
 	if n > 0 {
-		c.tail.read(p[:n])
+		c.bodyEnd.read(p[:n])
 		if c.silent.Load() {
 			c.silent.Store(false)
 		}
@@ -161,11 +133,11 @@ func (c *conn) explain() {
 
 // Close closes the connection once; further calls wait for that and do nothing. While a request is answered, it is closed behind that.
 func (c *conn) Close() (err error) {
-	for was := c.turn.Load(); ; was = c.turn.Load() {
-		if was == leaving || was == answering && c.turn.CompareAndSwap(was, leaving) {
+	for was := c.express.state.Load(); ; was = c.express.state.Load() {
+		if was == stateClosing || was == stateActive && c.express.state.CompareAndSwap(was, stateClosing) {
 			return nil
 		}
-		if was != answering && c.turn.CompareAndSwap(was, shut) {
+		if was != stateActive && c.express.state.CompareAndSwap(was, stateClosed) {
 			break
 		}
 	}

@@ -111,7 +111,7 @@ func (e *edge) handle(ctx context.Context, fast *fasthttp.RequestCtx) {
 	}
 	e.core.metrics.answered(originForm(h), h.Method(), a.status, time.Since(start))
 	found.free(a.doc)
-	c.between()
+	c.requestDone()
 }
 
 func (e *edge) answer(ctx context.Context, fast *fasthttp.RequestCtx, start time.Time) (found *head, a answer) {
@@ -131,7 +131,7 @@ func (e *edge) answer(ctx context.Context, fast *fasthttp.RequestCtx, start time
 		return found, a
 	}
 	c := fast.Conn().(*conn)
-	if !c.tail.begin() {
+	if !c.bodyEnd.begin() {
 		a = e.core.refused(refuse(event.AmbiguousFraming, "send the next request when the one with a chunked body is answered"), found.identity())
 		a.close = true
 		return found, a

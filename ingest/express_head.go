@@ -24,8 +24,8 @@ func lowered(of string) (table [256]byte) {
 	return table
 }
 
-// read fills in the request but for its client; false means that it is not plain, or not there whole, or not alone.
-func (r *ride) read() bool {
+// parse fills in the request but for its client; false means that it is not plain, or not there whole, or not alone.
+func (r *smallExchange) parse() bool {
 	text := r.in[:r.n]
 	if !bytes.HasPrefix(text, []byte("POST /v1/streams/")) {
 		return false
@@ -41,7 +41,7 @@ func (r *ride) read() bool {
 			return false
 		}
 	}
-	length, fields, ok := r.head.plain(text[line+1:])
+	length, fields, ok := r.head.parsePlain(text[line+1:])
 	body := text[line+1+fields:]
 	if !ok || length != len(body) || length == 0 {
 		return false
@@ -51,8 +51,8 @@ func (r *ride) read() bool {
 	return true
 }
 
-// plain is parse for a header that is plain, the announced length of whose body it returns with its own.
-func (h *head) plain(raw []byte) (length, size int, ok bool) {
+// parsePlain is parse for a header that is plain, the announced length of whose body it returns with its own.
+func (h *head) parsePlain(raw []byte) (length, size int, ok bool) {
 	h.text = append(h.text[:0], raw...)
 	h.fields = h.fields[:0]
 	length = -1

@@ -47,15 +47,15 @@ func pair(t *testing.T) (*client, *express, *conn) {
 	}
 	t.Cleanup(func() { dialed.Close(); raw.Close() })
 	c := newConn(raw, newRoster(&server.cfg), nil)
-	c.hasten(server.fast)
+	c.useExpress(server.fast)
 	return &client{t, dialed, bufio.NewReader(dialed)}, server.fast, c
 }
 
 // What has come is read once, and what comes is waited for without a look at what is there.
 func TestExpressWaitsWithoutLooking(t *testing.T) {
 	from, x, c := pair(t)
-	raw := &counted{RawConn: c.raw}
-	c.raw = raw
+	raw := &counted{RawConn: c.express.raw}
+	c.express.raw = raw
 	over := make(chan error, 1)
 	go func() { over <- x.run(c) }()
 	for range 20 {
@@ -97,7 +97,7 @@ func halfClose(t *testing.T, from *client, c *conn) {
 	}
 	const closeWait = 8 // TCP_CLOSE_WAIT of the kernel's tcp_states.h
 	until(t, "the end of what was sent", func() (has bool) {
-		err := c.raw.Control(func(fd uintptr) {
+		err := c.express.raw.Control(func(fd uintptr) {
 			info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
 			has = err == nil && info.State == closeWait
 		})
@@ -110,7 +110,7 @@ func TestReceiveSaysWhetherThatIsAll(t *testing.T) {
 	var p [4]byte
 	read := func() (n int, all bool) {
 		t.Helper()
-		if err := c.raw.Read(func(fd uintptr) (ok bool) {
+		if err := c.express.raw.Read(func(fd uintptr) (ok bool) {
 			var err error
 			n, all, err = receive(int(fd), p[:])
 			return err != syscall.EAGAIN

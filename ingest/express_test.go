@@ -97,7 +97,7 @@ func TestF41ExpressIsNoSecondOpinion(t *testing.T) {
 
 // waits tells that express has answered the last request of the one connection.
 func waits(g *gate) bool {
-	return len(g.open.those(func(c *conn) bool { return c.turn.Load() == waiting })) == 1
+	return len(g.open.those(func(c *conn) bool { return c.express.state.Load() == stateIdle })) == 1
 }
 
 func TestExpressTakesPlainRequestsAgainBehindOthers(t *testing.T) {
@@ -113,7 +113,7 @@ func TestExpressTakesPlainRequestsAgainBehindOthers(t *testing.T) {
 		}
 		if i == 3 { // half a request
 			g.until(func() bool {
-				return len(g.open.those(func(c *conn) bool { return c.turn.Load() == withFasthttp })) == 1
+				return len(g.open.those(func(c *conn) bool { return c.express.state.Load() == stateFasthttp })) == 1
 			})
 			continue
 		}
@@ -158,7 +158,9 @@ func TestExpressStops(t *testing.T) {
 		release <- struct{}{}
 		c.answer().want(t, 200, "")
 	}
-	g.until(func() bool { return len(g.open.those(func(c *conn) bool { return c.turn.Load() == waiting })) == 3 })
+	g.until(func() bool {
+		return len(g.open.those(func(c *conn) bool { return c.express.state.Load() == stateIdle })) == 3
+	})
 	busy.send(request11(events, "2\n", ndjson))
 	<-entered
 	closing.send(request11(events, "2\n", ndjson))
@@ -226,12 +228,12 @@ func TestExpressAllocatesLittle(t *testing.T) {
 	}
 	client := &endless{request: []byte(request11(events+"?ack=accepted", "{}", "Content-Type: application/json"))}
 	c := newConn(client, newRoster(&server.cfg), nil)
-	c.hasten(server.fast)
+	c.useExpress(server.fast)
 	left := 0
 	client.left = func() bool { left--; return left >= 0 }
 	each := testing.AllocsPerRun(100, func() {
 		left = 1
-		c.turn.Store(withFasthttp)
+		c.express.state.Store(stateFasthttp)
 		if err := server.fast.run(c); err == nil {
 			t.Fatal("a request went to fasthttp")
 		}

@@ -25,27 +25,27 @@ func rawOf(c net.Conn) syscall.RawConn {
 // read to find that nothing is there: a Read that begins anew would have to.
 func (c *conn) answerReady(fd uintptr) bool {
 	for {
-		r := rides.Get().(*ride)
+		r := smallExchanges.Get().(*smallExchange)
 		n, all, err := receive(int(fd), r.in[:])
 		for err == syscall.EINTR {
 			n, all, err = receive(int(fd), r.in[:])
 		}
 		if n <= 0 {
-			rides.Put(r)
+			smallExchanges.Put(r)
 			switch err {
 			case syscall.EAGAIN:
 				return false
 			case nil:
-				c.ended = io.EOF
+				c.express.ended = io.EOF
 			default:
-				c.ended = os.NewSyscallError("read", err)
+				c.express.ended = os.NewSyscallError("read", err)
 			}
 			return true
 		}
-		c.ride, r.n = r, n
-		over, err := c.express.next(c)
+		c.express.exchange, r.n = r, n
+		over, err := c.express.server.next(c)
 		if over {
-			c.ended = err
+			c.express.ended = err
 			return true
 		}
 		if all {

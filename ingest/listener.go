@@ -108,7 +108,7 @@ func (l *listener) admit(raw net.Conn) *conn {
 	no := l.enter(c, l.closed)
 	if no == nil {
 		if l.express != nil && l.secure == nil {
-			c.hasten(l.express)
+			c.useExpress(l.express)
 		}
 		return c
 	}

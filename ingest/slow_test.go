@@ -28,7 +28,7 @@ func timed(t *testing.T, cfg Config, s *fakeStream) *client {
 		t.Fatal(no)
 	}
 	if server.fast != nil {
-		c.hasten(server.fast)
+		c.useExpress(server.fast)
 	}
 	done := make(chan struct{})
 	go func() { defer close(done); server.http.ServeConn(c) }()
