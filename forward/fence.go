@@ -3,22 +3,21 @@ package forward
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/headgate-io/headgate/internal/failpoint"
 	"github.com/headgate-io/headgate/sdk/wire"
 )
 
-// Sealer is a Backend that can write down, where the lane's events are, that a lane was sealed: what an older table routed
+// LaneSealer is a Backend that can write down, where the lane's events are, that a lane was sealed: what an older table routed
 // must not come behind it. The lane's sender calls it, so that it is never called beside Send of the same partition.
-type Sealer interface {
+type LaneSealer interface {
 	// Seal writes the marker behind what the lane has stored, unless it is there already, and returns the number of
 	// the last event stored, 0 for none. Every error means "try again".
 	Seal(ctx context.Context, partition int32, tableVersion uint64) (last uint64, err error)
 }
 
-// seal is a lane on its way to be sealed: everything that it held when it began has to be confirmed, or given up.
-type seal struct {
+// laneSeal is a lane on its way to be sealed: everything that it held when it began has to be confirmed, or given up.
+type laneSeal struct {
 	version uint64 // of the table that wants it
 	mark    uint64 // events that the lane had taken by then
 	done    chan uint64
@@ -30,19 +29,19 @@ type seal struct {
 // error is that of ctx, which ended first. One Seal of a partition is made at a time.
 func (f *Forwarder) Seal(ctx context.Context, partition int32, version uint64) (last uint64, err error) {
 	l := f.lanes[partition]
-	s := &seal{version: version, done: make(chan uint64, 1), quit: ctx.Done()}
-	l.beginSeal(s)
+	s := &laneSeal{version: version, done: make(chan uint64, 1), quit: ctx.Done()}
+	l.beginLaneSeal(s)
 	select {
 	case last = <-s.done:
 		return last, nil
 	case <-ctx.Done():
-		l.endSeal(s)
+		l.endLaneSeal(s)
 		return 0, ctx.Err()
 	}
 }
 
-// beginSeal raises the lane's version and marks where it is.
-func (l *lane) beginSeal(s *seal) {
+// beginLaneSeal raises the lane's version and marks where it is.
+func (l *lane) beginLaneSeal(s *laneSeal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.minVersion = max(l.minVersion, s.version)
@@ -50,34 +49,34 @@ func (l *lane) beginSeal(s *seal) {
 		l.cut()
 	}
 	s.mark = l.counts.accepted
-	l.sealing = s
+	l.laneSeal = s
 	wake(l.sealer)
 	wake(l.sender)
 }
 
-func (l *lane) endSeal(s *seal) {
+func (l *lane) endLaneSeal(s *laneSeal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.sealing == s {
-		l.sealing = nil
+	if l.laneSeal == s {
+		l.laneSeal = nil
 	}
 }
 
-// reached tells that everything is confirmed or given up that had to be; l.mu is held.
-func (l *lane) sealReached() bool {
+// laneSealReached tells that everything is confirmed or given up that had to be; l.mu is held.
+func (l *lane) laneSealReached() bool {
 	c := &l.counts
-	return l.sealing != nil && c.delivered+c.refused+c.abandoned+c.lost >= l.sealing.mark
+	return l.laneSeal != nil && c.delivered+c.refused+c.abandoned+c.lost >= l.laneSeal.mark
 }
 
-// writeSeal ends a seal that was reached; it reports false when ctx ended first.
-func (l *lane) writeSeal(ctx context.Context) bool {
+// writeLaneSeal ends a seal that was reached; it reports false when ctx ended first.
+func (l *lane) writeLaneSeal(ctx context.Context) bool {
 	l.mu.Lock()
-	s, last := l.sealing, l.stored
+	s, last := l.laneSeal, l.stored
 	l.mu.Unlock()
 	if s == nil {
 		return true
 	}
-	if b, ok := l.f.backend.(Sealer); ok {
+	if b, ok := l.f.backend.(LaneSealer); ok {
 		err := l.retry(ctx, "seal", l.limited(func(ctx context.Context) (err error) {
 			select {
 			case <-s.quit:
@@ -94,7 +93,7 @@ func (l *lane) writeSeal(ctx context.Context) bool {
 		}
 	}
 	failpoint.Pass(failpoint.FenceSealed)
-	l.endSeal(s)
+	l.endLaneSeal(s)
 	s.done <- last
 	return true
 }
@@ -142,49 +141,4 @@ func (f *Forwarder) Unnamed(partition int32) []wire.Predecessor {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.after)
-}
-
-// LaneLoad is what the planner needs to know of a lane.
-type LaneLoad struct {
-	Accepted  uint64        // events that it has taken, since the start
-	Delivered uint64        // of those that it is done with
-	Waiting   int           // events sealed and not confirmed, in flight ones not counted
-	Inflight  int           // events in flight
-	Ack       time.Duration // how long a run takes to be confirmed, smoothed; 0: not known
-	Trouble   time.Duration // since when the backend has taken nothing; 0: it does
-}
-
-// LaneLoads appends what there is to know of each lane to dst.
-func (f *Forwarder) LaneLoads(dst []LaneLoad) []LaneLoad {
-	for _, l := range f.lanes {
-		l.mu.Lock()
-		c := l.counts
-		one := LaneLoad{Accepted: c.accepted, Delivered: c.delivered + c.refused + c.abandoned + c.lost, Waiting: c.sealed + c.spooled, Inflight: c.inflight, Ack: l.ack}
-		l.mu.Unlock()
-		if t := l.trouble.Load(); t != nil {
-			one.Trouble = max(1, time.Since(t.since))
-		}
-		dst = append(dst, one)
-	}
-	return dst
-}
-
-// ackWeight is what a new measurement counts in the smoothed time of a run.
-const ackWeight = 0.2
-
-// confirmedRun notes a run that the backend is done with now; last is its last frame, and refused are those of its events
-// that are not stored, when it is alone. l.mu is held.
-func (l *lane) confirmedRun(last *frame, refused []refusal) {
-	at := last.events - 1
-	for n := len(refused) - 1; n >= 0 && refused[n].at == at; n-- {
-		at--
-	}
-	if at >= 0 {
-		l.stored = last.first + uint64(at)
-	}
-	took := time.Since(l.sentAt)
-	if l.ack == 0 {
-		l.ack = took
-	}
-	l.ack += time.Duration(ackWeight * float64(took-l.ack))
 }

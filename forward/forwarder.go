@@ -162,7 +162,7 @@ func orDefault[T comparable](v *T, def T) {
 func (f *Forwarder) Run(ctx context.Context) error {
 	var lanes sync.WaitGroup
 	for _, l := range f.lanes {
-		lanes.Go(func() { l.sealAll(ctx) })
+		lanes.Go(func() { l.sealFrames(ctx) })
 		lanes.Go(func() { l.sendAll(ctx) })
 	}
 	lanes.Wait()

@@ -27,10 +27,9 @@ type lane struct {
 	confirmed uint64 // number up to which an earlier process was done, also in the middle of a frame
 	boundary  uint64 // where the run ended that an earlier process sent last: it is sent again under the same id
 	numbers   numbers
-	patience  patience // the sender's
-	halt      halt
-	missed    uint64    // number up to which what the backend lost was counted, likewise
-	sentAt    time.Time // of the last run, likewise
+	patience  patience
+	missed    uint64    // number up to which what the backend lost was counted; the sender's
+	sentAt    time.Time // of the last run; the sender's
 
 	mu         sync.Mutex // guards the rest
 	minVersion uint64     // events routed by an older table are refused
@@ -53,7 +52,7 @@ type lane struct {
 	doubtful bool          // the backend may have less than it confirmed
 	numbered chan struct{} // closed when the sender may send what an earlier process left
 	counts   laneCounts
-	sealing  *seal              // nil for none
+	laneSeal *laneSeal          // nil for none
 	after    []wire.Predecessor // what new frames name as their predecessors: no frame that is stored does yet
 	told     int                // how many predecessors there have been in all; after has the last ones
 	stored   uint64             // number of the last event that this process knows to be stored, 0 for none

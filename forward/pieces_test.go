@@ -217,7 +217,7 @@ func TestALaneStopsGivingUp(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	start := time.Unix(0, 0).Add(time.Hour)
 	why := &SendError{Refused: true}
-	allowed := func(r *patience, now time.Time, between int) (n int) {
+	allowed := func(r *refusals, now time.Time, between int) (n int) {
 		for r.allow(now, why) == nil {
 			if n++; n == 1000 {
 				return n
@@ -226,10 +226,10 @@ func TestRefusals(t *testing.T) {
 		}
 		return n
 	}
-	if got := allowed(&patience{}, start, 99); got != 1000 {
+	if got := allowed(&refusals{}, start, 99); got != 1000 {
 		t.Errorf("at one in a hundred %d are given up, want no end", got)
 	}
-	var r patience
+	var r refusals
 	if got := allowed(&r, start, 50); got != mostInAWindow {
 		t.Errorf("at one in fifty %d are given up, want %d", got, mostInAWindow)
 	}

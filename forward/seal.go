@@ -7,19 +7,19 @@ import (
 	"github.com/headgate-io/headgate/sdk/wire"
 )
 
-// sealAll is the lane's sealer: it seals frame after frame until the lane is closed and has no more, or ctx ends.
-func (l *lane) sealAll(ctx context.Context) {
+// sealFrames is the lane's sealer: it seals frame after frame until the lane is closed and has no more, or ctx ends.
+func (l *lane) sealFrames(ctx context.Context) {
 	if l.introduce(ctx) != nil {
 		return
 	}
 	close(l.numbered)
 	for ctx.Err() == nil {
-		ready, done := l.toSeal(time.Now())
+		ready, done := l.frameToSeal(time.Now())
 		switch {
 		case done:
 			return
 		case ready:
-			if l.sealNext(ctx) != nil {
+			if l.sealNextFrame(ctx) != nil {
 				return
 			}
 			continue
@@ -32,9 +32,9 @@ func (l *lane) sealAll(ctx context.Context) {
 	}
 }
 
-// toSeal tells whether there is a frame to seal, or that none will come any more. While a run is in flight or waits
+// frameToSeal tells whether there is a frame to seal, or that none will come any more. While a run is in flight or waits
 // for its turn the open frame may grow beyond its time: sealed now it would only wait, unless it is for the spool.
-func (l *lane) toSeal(now time.Time) (ready, done bool) {
+func (l *lane) frameToSeal(now time.Time) (ready, done bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -60,8 +60,8 @@ func (l *lane) sealNow() {
 	}
 }
 
-// sealNext seals the next frame. An open one goes on growing until there is a press for it.
-func (l *lane) sealNext(ctx context.Context) error {
+// sealNextFrame seals the next frame. An open one goes on growing until there is a press for it.
+func (l *lane) sealNextFrame(ctx context.Context) error {
 	if err := l.number(ctx); err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (l *lane) sealNext(ctx context.Context) error {
 	}
 	select {
 	case p := <-l.f.presses.idle:
-		l.seal(p, l.nextFrame())
+		l.sealFrame(p, l.nextFrame())
 		l.f.presses.giveBack(p)
 		return nil
 	case <-ctx.Done():
@@ -88,9 +88,9 @@ func (l *lane) nextFrame() *frame {
 	return l.queue[l.sealed]
 }
 
-// seal encodes and compresses a frame of the queue, outside the lane's lock: nobody else uses it until it counts
+// sealFrame encodes and compresses a frame of the queue, outside the lane's lock: nobody else uses it until it counts
 // as sealed.
-func (l *lane) seal(p *press, fr *frame) {
+func (l *lane) sealFrame(p *press, fr *frame) {
 	fr.first = l.next
 	l.next += uint64(fr.events)
 	fr.codec = l.f.codec

@@ -54,8 +54,8 @@ func (l *lane) sendAll(ctx context.Context) {
 			if !l.refill(ctx) {
 				return
 			}
-		case toMark:
-			if !l.writeSeal(ctx) {
+		case toSealLane:
+			if !l.writeLaneSeal(ctx) {
 				return
 			}
 		case over:
@@ -71,9 +71,9 @@ const (
 	nothing task = iota // until it is woken
 	toPace              // also wait, not for long
 	toSend
-	toRead    // back from the spool
-	toCompare // with what the backend has
-	toMark    // that the lane is sealed
+	toRead     // back from the spool
+	toCompare  // with what the backend has
+	toSealLane // all that its seal waits for is confirmed
 	over
 )
 
@@ -83,7 +83,7 @@ const pace = 20 * time.Millisecond
 
 // tooSoon tells that the frames should wait for more; l.mu is held.
 func (l *lane) tooSoon(run []*frame, now time.Time) bool {
-	if l.f.spool == nil || l.closing || l.sealing != nil || now.Sub(l.sentAt) >= pace {
+	if l.f.spool == nil || l.closing || l.laneSeal != nil || now.Sub(l.sentAt) >= pace {
 		return false
 	}
 	size := 0
@@ -102,8 +102,8 @@ func (l *lane) nextRun(now time.Time) (run []*frame, next task) {
 	if l.doubtful && l.resumed && l.inflight == 0 && !l.closing {
 		return nil, toCompare
 	}
-	if l.sealReached() {
-		return nil, toMark
+	if l.laneSealReached() {
+		return nil, toSealLane
 	}
 	ready := l.queue[:l.sealed]
 	if l.spilled.some() {
@@ -191,7 +191,7 @@ func (l *lane) send(ctx context.Context, run *Run) (why *SendError, err error) {
 	}
 	if err == nil && why == nil {
 		l.patience.confirmed(time.Now(), run.Events)
-		l.moved()
+		l.endHalt()
 	}
 	return why, err
 }

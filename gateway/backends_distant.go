@@ -60,7 +60,7 @@ func (d *distant) Send(ctx context.Context, run *forward.Run) error {
 	return to.Send(ctx, run)
 }
 
-// Seal implements forward.Sealer.
+// Seal implements forward.LaneSealer.
 func (d *distant) Seal(ctx context.Context, partition int32, tableVersion uint64) (last uint64, err error) {
 	to, err := d.open(ctx)
 	if err != nil {

@@ -16,7 +16,7 @@ func (s *stream) fence(cfg *config.Stream) string {
 	if cfg.Ordering == "none" {
 		return cfg.Ordering
 	}
-	if _, ok := s.delivery.Backend.(forward.Sealer); ok {
+	if _, ok := s.delivery.Backend.(forward.LaneSealer); ok {
 		return sealing
 	}
 	return draining

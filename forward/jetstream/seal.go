@@ -16,7 +16,7 @@ import (
 const markerSeal = "seal"
 
 // Seal writes a SEAL marker behind the lane's last message, under the same check as a run, unless it is there. See
-// forward.Sealer.
+// forward.LaneSealer.
 func (b *Backend) Seal(ctx context.Context, partition int32, tableVersion uint64) (last uint64, err error) {
 	l := b.lane(partition)
 	if _, err := b.Resume(ctx, partition); err != nil {
