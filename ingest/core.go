@@ -110,8 +110,7 @@ func (c *core) storeBody(ctx context.Context, r *request, p *plan, w *work) answ
 	if !now.Before(w.account.until) {
 		return c.refused(&refusal{Problem: event.Problemf(event.Overloaded, "decoding the request took all of its time; send it again later"), Stream: p.counters.name}, p.who)
 	}
-	p.describe(b, r, now)
-	b.Owner = uint64(c.owner(p, r))
+	c.describe(p, b, r, now)
 	if p.run != nil {
 		b.Late, b.Safe = c.late(p), p.run.Safe
 	}
@@ -193,12 +192,12 @@ func (c *core) notInflated(err error, p *plan, limit int64) *event.Problem {
 }
 
 // describe fills in what the batch says of the request. Header fields stay the transport's bytes.
-func (p *plan) describe(b *event.Batch, r *request, now time.Time) {
+func (c *core) describe(p *plan, b *event.Batch, r *request, now time.Time) {
 	b.Stream, b.ID, b.Arrived = p.name, requestid.New(now), now.UnixNano()
 	b.Ack, b.Strict, b.Class = p.ack, p.strict, p.class
 	b.Key, b.HasKey = p.key, p.hasKey
 	b.TraceParent, b.TraceState, b.RequestID = p.who.trace, p.who.state, p.who.request
-	b.Caller = p.caller
+	b.Caller, b.Owner = p.caller, uint64(c.owner(p, r))
 	switch b.Producer = p.source; {
 	case len(p.source) > 0:
 	case len(p.caller) > 0:

@@ -29,6 +29,10 @@
 //	quic                         which protocols are spoken there
 //	h3                           HTTP/3
 //	session                      headgate/1: a connection, its sessions, the frames and the datagrams of one
-//	sessions                     what is remembered of sessions that have gone
+//	sessions                     the state of each session, also of those that have gone
 //	webtransport                 a session within HTTP/3
+//
+// A session on a stream is an attachment; when it goes on on another stream, that is another attachment with the same
+// sessionState. An EVENTS frame is an arrival until its events are in the lanes, and then a flight until its outcome is said.
+// At accepted, flights next to each other that are not all durable yet are a stretch.
 package ingest

@@ -16,48 +16,73 @@ import (
 	"github.com/headgate-io/headgate/sdk/session"
 )
 
-// attachment is a session on a stream of a connection.
+// attachment is a session on a stream of a connection. What changes in it is grouped by who owns it.
 type attachment struct {
-	of     *sessions
-	conn   *sessionConn
-	str    *quic.Stream
-	in     *bufio.Reader
+	of   *sessions
+	conn *sessionConn
+	str  *quic.Stream
+
+	terms
+	frameReader
+	settler
+	frameWriter
+
+	mu sync.Mutex // guards the next two
+	ending
+	credits
+
+	done chan struct{} // closed when the outcome of all that was taken is said, and the session may be on another stream
+}
+
+// terms are what was agreed on by HELLO. Nobody changes them afterwards.
+type terms struct {
 	client []byte // address when the session was opened, as text; rates follow it or the token, wherever packets come from
 	addr   netip.Addr
-
 	target []byte       // what its batches would be posted to
 	fields []event.Attr // and with which header; the first is Content-Type
-	name   string
+	name   string       // of the stream of events
 	caller []byte
 	// producer is who a session without token and source is for, where its events have no ids of others: itself. Its address may be
 	// another one each time it comes back, and is no name for order or repetitions.
 	producer []byte
 	level    event.Level
 	limits   Limits
-	p        *producer
-
 	counters *streamMetrics
+	state    *sessionState // what it points to is guarded by the sessions' mu
+}
 
-	next    uint64       // sequence that is expected; 0: any behind what is settled
-	last    uint64       // of what was taken on this stream
-	flights chan *flight // what was taken, in its order; nil before the first
-	done    chan struct{}
+// frameReader is of the goroutine that serves the stream.
+type frameReader struct {
+	in      *bufio.Reader
+	next    uint64    // sequence that is expected; 0: any behind what is settled
+	last    uint64    // of what was taken on this stream
+	settles sync.Once // starts who settles: a session without events needs nobody
+}
 
-	durable chan struct{} // full when the watermark of a session at accepted has moved
-	said    uint64        // it, as it was said last; of the goroutine that settles
+// settler is of the goroutine that says outcomes; before that is started and after it has ended, of the one that serves the stream.
+type settler struct {
+	flights  chan *flight   // what was taken, in its order, from who serves the stream; nil before the first
+	durable  chan struct{}  // full when the watermark of a session at accepted has moved
+	said     uint64         // it, as it was said last
+	cut      bool           // the outcome of something is lost, and what follows is not settled
+	settling sync.WaitGroup // it runs
+}
 
-	settles  sync.Once // starts who settles: a session without events needs nobody
-	settling sync.WaitGroup
-
-	cut bool // the outcome of something is lost, and what follows is not settled; of the goroutine that settles
-
+// frameWriter is of whoever has filled out.
+type frameWriter struct {
 	out  chan struct{} // full while frames are written: a channel, since that can take as long as the client likes
-	mute bool          // the client takes no frames; belongs to who has filled out
+	mute bool          // the client takes no frames
+}
 
-	mu     sync.Mutex    // guards the rest
-	ended  chan struct{} // closed when no more is to be read
-	why    *session.Error
-	away   bool  // because the gateway stops, or the connection is old enough
+// ending is whether and why the session ends on this stream.
+type ending struct {
+	ended chan struct{} // closed when no more is to be read
+	why   *session.Error
+	away  bool // because the gateway stops, or the connection is old enough
+}
+
+// credits are the bytes that the client may have in flight.
+type credits struct {
 	window int64 // credit when nothing is in flight
 	credit int64 // bytes that the client may send; below 0 by the last frame at most
 	owed   int64 // bytes that are settled, and not granted again
@@ -72,7 +97,8 @@ const (
 
 // serve runs one session from HELLO to its end, whatever happens in it.
 func (s *sessions) serve(sc *sessionConn, str *quic.Stream) {
-	a := &attachment{of: s, conn: sc, str: str, in: bufio.NewReaderSize(str, headRoom), out: make(chan struct{}, 1), done: make(chan struct{}), durable: make(chan struct{}, 1), ended: make(chan struct{})}
+	a := &attachment{of: s, conn: sc, str: str, done: make(chan struct{}), frameReader: frameReader{in: bufio.NewReaderSize(str, headRoom)},
+		settler: settler{durable: make(chan struct{}, 1)}, frameWriter: frameWriter{out: make(chan struct{}, 1)}, ending: ending{ended: make(chan struct{})}}
 	a.addr = quicdoor.Address(sc.conn.RemoteAddr())
 	a.client = a.addr.AppendTo(nil)
 	defer sc.forget(a)
@@ -112,7 +138,7 @@ func (a *attachment) run() {
 		s.mu.Lock()
 		delete(s.open, a)
 		s.mu.Unlock()
-		s.detach(a.p)
+		s.detach(a.state)
 		close(a.done)
 		a.farewell()
 	}()
@@ -129,7 +155,7 @@ func (a *attachment) run() {
 func (a *attachment) settledNow() uint64 {
 	a.of.mu.Lock()
 	defer a.of.mu.Unlock()
-	return a.p.settled
+	return a.state.settled
 }
 
 // farewell says why the session ends on this stream.

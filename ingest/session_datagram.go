@@ -212,8 +212,7 @@ func (c *core) storeDatagram(ctx context.Context, r *request, p *plan, w *work, 
 	if no != nil {
 		return no
 	}
-	p.describe(b, r, now)
-	b.Owner = uint64(c.owner(p, r))
+	c.describe(p, b, r, now)
 	if n := b.Counts(); n.Rejected < len(b.Events) {
 		if no = c.accept(ctx, p.stream, b, w.account.until); no != nil {
 			return no

@@ -10,10 +10,10 @@ import (
 // How far a session's events are delivered is a watermark of the session, and not of a stream: it stays where it is once something has
 // come to durable only, also when the session is gone on with, or is known from the log alone.
 
-// reached moves it for an outcome that comes next; the sessions' mu is held, and p.settled does not have the outcome yet.
-func (p *producer) reached(o outcome, level event.Level) {
-	if p.delivered = min(p.delivered, p.settled); level >= event.Delivered && p.delivered == p.settled {
-		p.delivered = o.last
+// reached moves it for an outcome that comes next; the sessions' mu is held, and st.settled does not have the outcome yet.
+func (st *sessionState) reached(o outcome, level event.Level) {
+	if st.delivered = min(st.delivered, st.settled); level >= event.Delivered && st.delivered == st.settled {
+		st.delivered = o.last
 	}
 }
 
@@ -41,15 +41,15 @@ func (a *attachment) deliveredNow() uint64 {
 	}
 	a.of.mu.Lock()
 	defer a.of.mu.Unlock()
-	return min(a.p.delivered, a.p.settled)
+	return min(a.state.delivered, a.state.settled)
 }
 
 // In a record the watermark is an ACK in front of the outcome's frames.
-func (p *producer) appendDelivered(record []byte) []byte {
-	if p.delivered == 0 {
+func (st *sessionState) appendDelivered(record []byte) []byte {
+	if st.delivered == 0 {
 		return record
 	}
-	return (&session.Ack{Level: session.Delivered, UpTo: p.delivered}).Append(record)
+	return (&session.Ack{Level: session.Delivered, UpTo: st.delivered}).Append(record)
 }
 
 // cutDelivered takes it off.

@@ -52,7 +52,7 @@ func (a *attachment) begin(ctx context.Context, h *session.Hello) *session.Error
 	}
 	a.producer = []byte(h.Session)
 	var err error
-	if a.p, err = a.of.attach(ctx, sessionKey{string(a.caller), a.name, h.Session}, a); err != nil {
+	if a.state, err = a.of.attach(ctx, sessionKey{string(a.caller), a.name, h.Session}, a); err != nil {
 		return &session.Error{Retryable: true, Code: string(event.Draining), Detail: "the connection has ended"}
 	}
 	if a.level == event.Accepted {
@@ -71,7 +71,7 @@ func (a *attachment) welcome(h *session.Hello) {
 		a.window = leastCredit
 	}
 	a.credit = a.window
-	missed, settledUpTo := a.of.missed(nil, a.p, h.Acked)
+	missed, settledUpTo := a.of.missed(nil, a.state, h.Acked)
 	w := session.Welcome{Session: h.Session, Settled: settledUpTo, Credit: uint64(a.credit), Level: session.Level(a.level),
 		MostFrame: uint64(a.limits.Body), MostEvent: uint64(a.limits.Event), MostCount: uint64(a.limits.Events), Idle: uint64(sessionIdle.Milliseconds())}
 	frames := append(w.Append(nil), missed...)

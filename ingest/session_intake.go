@@ -76,7 +76,7 @@ func (a *attachment) events(length uint64) *session.Error {
 	})
 	a.flights <- f
 	if a.level == event.Accepted {
-		a.of.follow(a.p, f)
+		a.of.follow(a.state, f)
 	} else { // there, its outcome says it, at once
 		a.send((&session.Ack{Level: session.Accepted, UpTo: a.last}).Append(nil))
 	}
@@ -171,7 +171,7 @@ func (a *arrival) carry() (*flight, *session.Error) {
 		if no == nil {
 			f := newFlight(a.head, a.size)
 			if a.level == event.Accepted {
-				f.safely = func() { a.of.safe(a.attachment.p, f) }
+				f.safely = func() { a.of.safe(a.state, f) }
 			}
 			ours = false
 			go f.fly(c, a.of.ctx, a.p, a.w)
@@ -281,9 +281,8 @@ func (a *arrival) decode() *event.Problem {
 	if no != nil {
 		return no
 	}
-	p.describe(b, &a.r, time.Now())
-	b.Owner = uint64(c.owner(p, &a.r))
-	b.Session, b.First = a.attachment.p.key.name, a.head.First
+	c.describe(p, b, &a.r, time.Now())
+	b.Session, b.First = a.state.key.name, a.head.First
 	p.itself(b, a.producer)
 	return nil
 }

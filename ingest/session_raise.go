@@ -28,7 +28,7 @@ func (a *attachment) raise(ctx context.Context) (no *session.Error) {
 		case <-timer.C:
 			no = &session.Error{Retryable: true, Code: string(event.AckTimeout), Detail: "events that the session has sent at accepted are not durable, or were set aside; go on at accepted, or in a new session"}
 		}
-		a.of.detach(a.p)
+		a.of.detach(a.state)
 		close(a.done)
 		return no
 	}
@@ -42,9 +42,9 @@ const raiseTime = 10 * time.Second
 func (a *attachment) caughtUp() bool {
 	a.of.mu.Lock()
 	defer a.of.mu.Unlock()
-	if a.p.durable < a.p.settled && !a.p.forgotten {
+	if a.state.durable < a.state.settled && !a.state.forgotten {
 		return false
 	}
-	a.p.coming = nil
+	a.state.coming = nil
 	return true
 }

@@ -56,7 +56,7 @@ func TestSessionGoesOnAtAHigherLevelWhenItsEventsAreThere(t *testing.T) {
 		d.until(isAck(session.Durable, 2))
 		other := newSessions(t.Context(), g.sessions.core, time.Second)
 		restore(other, log.records)
-		if p := other.producer(sessionKey{"", "s", "a"}); p.settled != 2 || p.durable != 2 {
+		if p := other.stateOf(sessionKey{"", "s", "a"}); p.settled != 2 || p.durable != 2 {
 			t.Errorf("another process has it settled up to %d, durable up to %d", p.settled, p.durable)
 		}
 	})

@@ -54,7 +54,7 @@ func (a *attachment) await(f *flight) {
 	case <-f.done:
 		return
 	case <-f.durable:
-		if a.of.isForgotten(a.p) {
+		if a.of.isForgotten(a.state) {
 			break
 		}
 		a.send((&session.Ack{Level: session.Durable, UpTo: f.last()}).Append(nil))
@@ -69,7 +69,7 @@ func (a *attachment) say(group []*flight) {
 	var size int64
 	var last uint64
 	acked := a.deliveredNow()
-	if a.of.isForgotten(a.p) { // an ACK would be said of what is lost, too
+	if a.of.isForgotten(a.state) { // an ACK would be said of what is lost, too
 		a.cut = true
 	}
 	for _, f := range group {
@@ -89,7 +89,7 @@ func (a *attachment) say(group []*flight) {
 		if len(o.frames) > mostKeptOf {
 			o.frames = o.frames[f.result:]
 		}
-		a.of.settle(a.p, o, f.level)
+		a.of.settle(a.state, o, f.level)
 		frames = append(frames, f.frames...)
 		size += f.size
 		last = f.last()

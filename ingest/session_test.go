@@ -694,9 +694,9 @@ func restore(s *sessions, records [][]byte) {
 func TestSessionsAreForgotten(t *testing.T) {
 	s := newSessions(t.Context(), nil, time.Second)
 	for i := range mostSessions + 10 {
-		s.producer(sessionKey{name: fmt.Sprint(i)}).settled = 1
+		s.stateOf(sessionKey{name: fmt.Sprint(i)}).settled = 1
 	}
-	if len(s.all) != mostSessions || s.old.Len() != mostSessions || s.producer(sessionKey{name: "5"}).settled != 0 || s.producer(sessionKey{name: "100"}).settled != 1 {
+	if len(s.all) != mostSessions || s.old.Len() != mostSessions || s.stateOf(sessionKey{name: "5"}).settled != 0 || s.stateOf(sessionKey{name: "100"}).settled != 1 {
 		t.Errorf("%d sessions", len(s.all))
 	}
 }

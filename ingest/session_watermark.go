@@ -36,27 +36,27 @@ func (c *stretch) from(seq uint64) {
 const mostStretches = 1024
 
 // follow watches a frame that was taken. It may be durable already.
-func (s *sessions) follow(p *producer, f *flight) {
+func (s *sessions) follow(st *sessionState, f *flight) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for n := len(p.coming); n > 0 && p.coming[n-1].last >= f.head.First; n-- {
-		if c := p.coming[n-1]; c.first < f.head.First { // some of it did not come again
+	for n := len(st.coming); n > 0 && st.coming[n-1].last >= f.head.First; n-- {
+		if c := st.coming[n-1]; c.first < f.head.First { // some of it did not come again
 			c.from(f.head.First)
 			break
 		}
-		p.coming = p.coming[:n-1] // its outcome was lost, and it came again
+		st.coming = st.coming[:n-1] // its outcome was lost, and it came again
 	}
-	if n := len(p.coming); n < mostStretches {
-		p.coming = append(p.coming, &stretch{first: f.head.First})
+	if n := len(st.coming); n < mostStretches {
+		st.coming = append(st.coming, &stretch{first: f.head.First})
 	}
-	f.of = p.coming[len(p.coming)-1]
+	f.of = st.coming[len(st.coming)-1]
 	if f.of.last = f.last(); !f.stored {
 		f.of.waits++
 	}
 	if f.missed {
 		f.of.lost = append(f.of.lost, f)
 	}
-	s.advance(p)
+	s.advance(st)
 }
 
 // miss notes that a frame's outcome is lost. It may not be followed yet.
@@ -69,28 +69,28 @@ func (s *sessions) miss(f *flight) {
 }
 
 // safe is Batch.Safe of a frame.
-func (s *sessions) safe(p *producer, f *flight) {
+func (s *sessions) safe(st *sessionState, f *flight) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f.stored = true; f.of != nil {
 		f.of.waits--
-		s.advance(p)
+		s.advance(st)
 	}
 }
 
 // advance moves the watermark, and has the session say it; s.mu is held.
-func (s *sessions) advance(p *producer) {
-	before := p.durable
-	for len(p.coming) > 0 && p.coming[0].waits == 0 {
-		p.durable, p.coming = max(p.durable, p.coming[0].last), p.coming[1:]
+func (s *sessions) advance(st *sessionState) {
+	before := st.durable
+	for len(st.coming) > 0 && st.coming[0].waits == 0 {
+		st.durable, st.coming = max(st.durable, st.coming[0].last), st.coming[1:]
 	}
-	if p.durable == before {
+	if st.durable == before {
 		return
 	}
-	if s.log != nil && !p.forgotten {
-		s.log.Append(p.record(outcome{last: p.durable}))
+	if s.log != nil && !st.forgotten {
+		s.log.Append(st.record(outcome{last: st.durable}))
 	}
-	if a := p.attached; a != nil {
+	if a := st.attached; a != nil {
 		select {
 		case a.durable <- struct{}{}:
 		default:
@@ -104,7 +104,7 @@ func (a *attachment) appendDurable(frames []byte) []byte {
 		return frames
 	}
 	a.of.mu.Lock()
-	upTo, forgotten := min(a.p.durable, a.p.settled), a.p.forgotten
+	upTo, forgotten := min(a.state.durable, a.state.settled), a.state.forgotten
 	a.of.mu.Unlock()
 	if upTo <= a.said || forgotten {
 		return frames

@@ -79,7 +79,7 @@ func TestAcceptedSessionsHearOfDurability(t *testing.T) {
 		for what, records := range map[string][][]byte{"log": log.records, "snapshot": snapshot} {
 			other := newSessions(t.Context(), g.sessions.core, time.Second)
 			restore(other, records)
-			if p := other.producer(sessionKey{"", "s", "a"}); p.settled != 3 {
+			if p := other.stateOf(sessionKey{"", "s", "a"}); p.settled != 3 {
 				t.Errorf("another process has it settled up to %d by the %s, only 3 is durable", p.settled, what)
 			}
 		}
@@ -91,7 +91,7 @@ func TestAcceptedSessionsHearOfDurability(t *testing.T) {
 // Of frames without number the watermark holds a bounded list, and is late rather than wrong.
 func TestWatermarkIsBounded(t *testing.T) {
 	s := newSessions(t.Context(), nil, 0)
-	p := s.producer(sessionKey{"", "s", "a"})
+	p := s.stateOf(sessionKey{"", "s", "a"})
 	const n = 3 * mostStretches
 	var all []*flight
 	for i := range uint64(n) {
@@ -117,7 +117,7 @@ func TestWatermarkIsBounded(t *testing.T) {
 // came again hold nothing up that is durable.
 func TestWatermarkOfFramesThatComeAgain(t *testing.T) {
 	s := newSessions(t.Context(), nil, 0)
-	p := s.producer(sessionKey{"", "s", "a"})
+	p := s.stateOf(sessionKey{"", "s", "a"})
 	const n, again = 2 * mostStretches, mostStretches + mostStretches/2 // frames; the sequence from which they come again
 	frame := func(seq uint64) *flight { return &flight{head: session.EventsHead{First: seq, Count: 1}} }
 	first := map[uint64]*flight{}

@@ -33,7 +33,7 @@ func (s *Server) Sessions() Memory {
 	return s.quic.sessions
 }
 
-// sessions are the producers that send over headgate/1, of all connections, those that have gone included.
+// sessions are those of all connections over headgate/1, those that have gone included.
 type sessions struct {
 	core *core
 	ctx  context.Context // in which batches are accepted
@@ -51,9 +51,9 @@ type sessions struct {
 
 	most int // bytes of outcomes that all sessions may keep
 
-	mu   sync.Mutex // guards the rest, and what producers hold
-	all  map[sessionKey]*producer
-	old  *list.List            // of *producer, the one that was used last in front
+	mu   sync.Mutex // guards the rest, and the state of each session
+	all  map[sessionKey]*sessionState
+	old  *list.List            // of *sessionState, the one that was used last in front
 	of   map[string]*list.List // the same of each caller
 	kept int                   // bytes of outcomes
 	log  window.Log            // nil: nothing is kept
@@ -63,8 +63,8 @@ type sessions struct {
 // sessionKey is who a session belongs to, and what it is called there.
 type sessionKey struct{ caller, stream, name string }
 
-// producer is a session: what is known of it whatever stream it is on.
-type producer struct {
+// sessionState is what is known of a session, whatever stream it is on.
+type sessionState struct {
 	key       sessionKey
 	place     *list.Element // in old
 	mine      *list.Element // in of its caller
@@ -86,7 +86,7 @@ type outcome struct {
 }
 
 func newSessions(ctx context.Context, c *core, wait time.Duration) *sessions {
-	s := &sessions{core: c, ctx: ctx, wait: wait, all: map[sessionKey]*producer{}, old: list.New(), of: map[string]*list.List{}, most: mostKept, open: map[*attachment]struct{}{}, crowd: mostCrowd}
+	s := &sessions{core: c, ctx: ctx, wait: wait, all: map[sessionKey]*sessionState{}, old: list.New(), of: map[string]*list.List{}, most: mostKept, open: map[*attachment]struct{}{}, crowd: mostCrowd}
 	if c != nil {
 		s.most = int(min(mostKept, c.budget.Limit()/keptShare))
 	}
@@ -97,15 +97,15 @@ func newSessions(ctx context.Context, c *core, wait time.Duration) *sessions {
 
 // attach puts a session on a stream. One that it is on already is ended first, and what was taken from there is waited
 // for, so that everything up to settled has its outcome, and nothing behind it is here.
-func (s *sessions) attach(ctx context.Context, key sessionKey, a *attachment) (*producer, error) {
+func (s *sessions) attach(ctx context.Context, key sessionKey, a *attachment) (*sessionState, error) {
 	for {
 		s.mu.Lock()
-		p := s.producer(key)
-		before := p.attached
+		st := s.stateOf(key)
+		before := st.attached
 		if before == nil {
-			p.attached = a
+			st.attached = a
 			s.mu.Unlock()
-			return p, nil
+			return st, nil
 		}
 		s.mu.Unlock()
 		before.end(&session.Error{Code: session.SessionTaken, Detail: "another stream has gone on with this session"})
@@ -117,51 +117,51 @@ func (s *sessions) attach(ctx context.Context, key sessionKey, a *attachment) (*
 	}
 }
 
-func (s *sessions) detach(p *producer) {
+func (s *sessions) detach(st *sessionState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.attached = nil; p.forgotten {
-		s.remove(p)
+	if st.attached = nil; st.forgotten {
+		s.remove(st)
 	}
 }
 
 // settle notes the outcome of what comes next in a session, and has it kept where it is durable.
-func (s *sessions) settle(p *producer, o outcome, level event.Level) {
+func (s *sessions) settle(st *sessionState, o outcome, level event.Level) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	durable := level >= event.Durable
-	p.reached(o, level)
-	s.remember(p, o)
-	if durable && len(p.coming) == 0 {
-		p.durable = max(p.durable, o.last)
+	st.reached(o, level)
+	s.remember(st, o)
+	if durable && len(st.coming) == 0 {
+		st.durable = max(st.durable, o.last)
 	}
-	if s.log != nil && durable && !p.forgotten {
-		s.log.Append(p.record(o))
+	if s.log != nil && durable && !st.forgotten {
+		s.log.Append(st.record(o))
 	}
 }
 
 // missed appends the outcomes behind a sequence.
-func (s *sessions) missed(dst []byte, p *producer, acked uint64) ([]byte, uint64) {
+func (s *sessions) missed(dst []byte, st *sessionState, acked uint64) ([]byte, uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.forgotten {
+	if st.forgotten {
 		return dst, 0
 	}
-	for _, o := range p.kept {
+	for _, o := range st.kept {
 		if o.last > acked {
 			dst = append(dst, o.frames...)
 		}
 	}
-	return dst, p.settled
+	return dst, st.settled
 }
 
 // record is what is kept of an outcome.
-func (p *producer) record(o outcome) []byte {
+func (st *sessionState) record(o outcome) []byte {
 	var dst []byte
-	for _, text := range []string{p.key.caller, p.key.stream, p.key.name} {
+	for _, text := range []string{st.key.caller, st.key.stream, st.key.name} {
 		dst = append(binary.AppendUvarint(dst, uint64(len(text))), text...)
 	}
-	return append(p.appendDelivered(binary.AppendUvarint(dst, o.last)), o.frames...)
+	return append(st.appendDelivered(binary.AppendUvarint(dst, o.last)), o.frames...)
 }
 
 // Restore implements Memory. A record that is none is a session that is forgotten, as if it were old.
@@ -184,12 +184,12 @@ func (s *sessions) Restore(record []byte, _ time.Time) {
 		s.drop(texts[1])
 		return
 	}
-	p := s.producer(sessionKey{texts[0], texts[1], texts[2]})
+	st := s.stateOf(sessionKey{texts[0], texts[1], texts[2]})
 	delivered, frames := cutDelivered(record[size:])
-	p.delivered = max(p.delivered, delivered)
-	if last > p.settled {
-		p.durable = last
-		s.remember(p, outcome{last, append([]byte(nil), frames...)})
+	st.delivered = max(st.delivered, delivered)
+	if last > st.settled {
+		st.durable = last
+		s.remember(st, outcome{last, append([]byte(nil), frames...)})
 	}
 }
 
@@ -205,18 +205,18 @@ func (s *sessions) Snapshot(emit func(record []byte) error) error {
 	s.mu.Lock()
 	var all [][]byte
 	for e := s.old.Back(); e != nil; e = e.Prev() {
-		p := e.Value.(*producer)
-		if p.forgotten {
+		st := e.Value.(*sessionState)
+		if st.forgotten {
 			continue
 		}
 		last := uint64(0)
-		for _, o := range p.kept {
-			if o.last <= p.durable { // else it may not be kept
-				all, last = append(all, p.record(o)), o.last
+		for _, o := range st.kept {
+			if o.last <= st.durable { // else it may not be kept
+				all, last = append(all, st.record(o)), o.last
 			}
 		}
-		if p.durable > last {
-			all = append(all, p.record(outcome{last: p.durable}))
+		if st.durable > last {
+			all = append(all, st.record(outcome{last: st.durable}))
 		}
 	}
 	s.mu.Unlock()

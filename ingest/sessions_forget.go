@@ -32,37 +32,37 @@ func (s *sessions) forgetStream(stream string) (n int) {
 
 // drop takes the sessions of a stream out, but those that are attached: they go when they are detached; s.mu is held.
 func (s *sessions) drop(stream string) (attached []*attachment, n int) {
-	for key, p := range s.all {
-		if key.stream != stream || p.forgotten {
+	for key, st := range s.all {
+		if key.stream != stream || st.forgotten {
 			continue
 		}
 		n++
-		if p.forgotten = true; p.attached != nil {
-			attached = append(attached, p.attached)
+		if st.forgotten = true; st.attached != nil {
+			attached = append(attached, st.attached)
 			continue
 		}
-		s.remove(p)
+		s.remove(st)
 	}
 	return attached, n
 }
 
-func (s *sessions) isForgotten(p *producer) bool {
+func (s *sessions) isForgotten(st *sessionState) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return p.forgotten
+	return st.forgotten
 }
 
 // remove takes a session out; s.mu is held.
-func (s *sessions) remove(p *producer) {
-	if s.all[p.key] == p {
-		s.old.Remove(p.place)
-		delete(s.all, p.key)
-		if mine := s.of[p.key.caller]; mine.Len() > 1 {
-			mine.Remove(p.mine)
+func (s *sessions) remove(st *sessionState) {
+	if s.all[st.key] == st {
+		s.old.Remove(st.place)
+		delete(s.all, st.key)
+		if mine := s.of[st.key.caller]; mine.Len() > 1 {
+			mine.Remove(st.mine)
 		} else {
-			delete(s.of, p.key.caller)
+			delete(s.of, st.key.caller)
 		}
-		s.thin(p)
+		s.thin(st)
 	}
 }
 

@@ -19,36 +19,36 @@ const (
 
 func (o *outcome) bytes() int { return len(o.frames) + outcomeBytes }
 
-// producer returns that of a key, made when there is none; s.mu is held.
-func (s *sessions) producer(key sessionKey) *producer {
-	p := s.all[key]
-	if p != nil {
-		s.old.MoveToFront(p.place)
-		s.of[key.caller].MoveToFront(p.mine)
-		return p
+// stateOf returns the state of a key, made when there is none; s.mu is held.
+func (s *sessions) stateOf(key sessionKey) *sessionState {
+	st := s.all[key]
+	if st != nil {
+		s.old.MoveToFront(st.place)
+		s.of[key.caller].MoveToFront(st.mine)
+		return st
 	}
 	mine := s.of[key.caller]
 	if mine == nil {
 		mine = list.New()
 		s.of[key.caller] = mine
 	}
-	p = &producer{key: key}
-	p.place, p.mine = s.old.PushFront(p), mine.PushFront(p)
-	s.all[key] = p
-	s.makeRoom(p, mine)
-	return p
+	st = &sessionState{key: key}
+	st.place, st.mine = s.old.PushFront(st), mine.PushFront(st)
+	s.all[key] = st
+	s.makeRoom(st, mine)
+	return st
 }
 
 // makeRoom forgets sessions that are on no stream while there are too many; s.mu is held. Of a caller with more than half of them its
 // own go, so that nobody who opens one after the other has those of all others forgotten.
-func (s *sessions) makeRoom(p *producer, mine *list.List) {
+func (s *sessions) makeRoom(st *sessionState, mine *list.List) {
 	from := s.old
 	if mine.Len() > mostSessions/2 {
 		from = mine
 	}
 	for e := from.Back(); e != nil && len(s.all) > mostSessions; {
 		before := e.Prev()
-		if other := e.Value.(*producer); other.attached == nil && other != p {
+		if other := e.Value.(*sessionState); other.attached == nil && other != st {
 			s.remove(other)
 		}
 		e = before
@@ -56,16 +56,16 @@ func (s *sessions) makeRoom(p *producer, mine *list.List) {
 }
 
 // remember notes an outcome; s.mu is held.
-func (s *sessions) remember(p *producer, o outcome) {
-	p.settled = max(p.settled, o.last)
-	p.kept = append(p.kept, o)
-	p.bytes += o.bytes()
+func (s *sessions) remember(st *sessionState, o outcome) {
+	st.settled = max(st.settled, o.last)
+	st.kept = append(st.kept, o)
+	st.bytes += o.bytes()
 	s.kept += o.bytes()
-	for len(p.kept) > mostFlights || p.bytes > mostKeptAll && len(p.kept) > 1 {
-		s.kept -= p.kept[0].bytes()
-		p.bytes -= p.kept[0].bytes()
-		p.kept[0].frames = nil
-		p.kept = p.kept[1:]
+	for len(st.kept) > mostFlights || st.bytes > mostKeptAll && len(st.kept) > 1 {
+		s.kept -= st.kept[0].bytes()
+		st.bytes -= st.kept[0].bytes()
+		st.kept[0].frames = nil
+		st.kept = st.kept[1:]
 	}
 	if s.kept > s.most {
 		s.relieve()
@@ -77,15 +77,15 @@ func (s *sessions) remember(p *producer, o outcome) {
 func (s *sessions) relieve() {
 	for _, attached := range []bool{false, true} {
 		for e := s.old.Back(); e != nil && s.kept > s.most/2; e = e.Prev() {
-			if p := e.Value.(*producer); (p.attached != nil) == attached {
-				s.thin(p)
+			if st := e.Value.(*sessionState); (st.attached != nil) == attached {
+				s.thin(st)
 			}
 		}
 	}
 }
 
 // thin drops the outcomes of a session; s.mu is held.
-func (s *sessions) thin(p *producer) {
-	s.kept -= p.bytes
-	p.kept, p.bytes = nil, 0
+func (s *sessions) thin(st *sessionState) {
+	s.kept -= st.bytes
+	st.kept, st.bytes = nil, 0
 }

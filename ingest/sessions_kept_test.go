@@ -17,7 +17,7 @@ func TestOutcomesOfSessionsHaveBoundedMemory(t *testing.T) {
 	s.Keep(log, true, time.Now())
 	const n = 1000
 	for i := range n {
-		p := s.producer(sessionKey{caller: "a", stream: "s", name: fmt.Sprint(i)})
+		p := s.stateOf(sessionKey{caller: "a", stream: "s", name: fmt.Sprint(i)})
 		for k := range uint64(8) {
 			s.settle(p, outcome{last: k + 1, frames: make([]byte, 1<<10)}, event.Durable)
 		}
@@ -47,11 +47,11 @@ func TestOutcomesOfSessionsHaveBoundedMemory(t *testing.T) {
 	}
 	for i := range n {
 		key := sessionKey{caller: "a", stream: "s", name: fmt.Sprint(i)}
-		if now, then := s.producer(key).settled, again.producer(key).settled; now != 8 || then != 8 {
+		if now, then := s.stateOf(key).settled, again.stateOf(key).settled; now != 8 || then != 8 {
 			t.Fatalf("session %d is settled up to %d, after a restart up to %d", i, now, then)
 		}
 	}
-	if last := s.producer(sessionKey{caller: "a", stream: "s", name: fmt.Sprint(n - 1)}); len(last.kept) != 8 {
+	if last := s.stateOf(sessionKey{caller: "a", stream: "s", name: fmt.Sprint(n - 1)}); len(last.kept) != 8 {
 		t.Errorf("of the session used last %d outcomes are kept", len(last.kept))
 	}
 	s.forgetStream("s")
@@ -64,10 +64,10 @@ func TestOutcomesOfSessionsHaveBoundedMemory(t *testing.T) {
 func TestSessionsOfOthersAreNotForgotten(t *testing.T) {
 	s := newSessions(t.Context(), nil, time.Second)
 	for i := range mostSessions / 4 {
-		s.producer(sessionKey{caller: "b", name: fmt.Sprint(i)}).settled = 1
+		s.stateOf(sessionKey{caller: "b", name: fmt.Sprint(i)}).settled = 1
 	}
 	for i := range 2 * mostSessions {
-		s.producer(sessionKey{caller: "a", name: fmt.Sprint(i)}).settled = 1
+		s.stateOf(sessionKey{caller: "a", name: fmt.Sprint(i)}).settled = 1
 	}
 	for i := range mostSessions / 4 {
 		if p := s.all[sessionKey{caller: "b", name: fmt.Sprint(i)}]; p == nil {

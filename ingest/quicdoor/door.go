@@ -170,7 +170,7 @@ func (d *Door) Run() error {
 		if err != nil {
 			return fmt.Errorf("accept QUIC connections: %w", err)
 		}
-		visitorOf(conn).shaken(d)
+		doorConnOf(conn).shaken(d)
 		serve := d.handlers[conn.ConnectionState().TLS.NegotiatedProtocol]
 		if serve == nil { // crypto/tls agrees on nothing else
 			conn.CloseWithError(0, "")

@@ -11,18 +11,18 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
-// visitor is what is counted of a connection, from its first packet to its end.
-type visitor struct {
+// doorConn is what the door counts of a connection, from its first packet to its end.
+type doorConn struct {
 	addr    netip.Addr // of its first packet
 	window  atomic.Int64
 	shaking sync.Once // ends its handshake
 }
 
-type visitorKey struct{}
+type doorConnKey struct{}
 
-// visitorOf returns that of a connection, which its context has.
-func visitorOf(conn *quic.Conn) *visitor {
-	v, _ := conn.Context().Value(visitorKey{}).(*visitor)
+// doorConnOf returns what the context of a connection has.
+func doorConnOf(conn *quic.Conn) *doorConn {
+	v, _ := conn.Context().Value(doorConnKey{}).(*doorConn)
 	if v == nil {
 		panic("BUG: quicdoor: a connection that did not enter")
 	}
@@ -33,7 +33,7 @@ var errTooManyHandshakes = errors.New("too many handshakes")
 
 // enter counts a connection before its handshake, or refuses it.
 func (d *Door) enter(ctx context.Context, from *quic.ClientInfo) (context.Context, error) {
-	v := &visitor{addr: Address(from.RemoteAddr)}
+	v := &doorConn{addr: Address(from.RemoteAddr)}
 	if d.shaking.Add(1) > mostHandshakes {
 		d.shaking.Add(-1)
 		return nil, errTooManyHandshakes
@@ -44,10 +44,10 @@ func (d *Door) enter(ctx context.Context, from *quic.ClientInfo) (context.Contex
 	}
 	d.here.move(1)
 	context.AfterFunc(ctx, func() { d.leave(v) }) // closed, or the handshake failed
-	return context.WithValue(ctx, visitorKey{}, v), nil
+	return context.WithValue(ctx, doorConnKey{}, v), nil
 }
 
-func (d *Door) leave(v *visitor) {
+func (d *Door) leave(v *doorConn) {
 	v.shaken(d)
 	d.windows.Add(-v.window.Swap(0))
 	d.limits.Leave(v.addr)
@@ -55,7 +55,7 @@ func (d *Door) leave(v *visitor) {
 }
 
 // shaken counts the handshake as over.
-func (v *visitor) shaken(d *Door) { v.shaking.Do(func() { d.shaking.Add(-1) }) }
+func (v *doorConn) shaken(d *Door) { v.shaking.Do(func() { d.shaking.Add(-1) }) }
 
 // suspicious reports whether a client must first prove its address: when many have begun a handshake and not ended it.
 func (d *Door) suspicious(net.Addr) bool { return d.shaking.Load() >= unproven }
@@ -67,7 +67,7 @@ func (d *Door) widen(conn *quic.Conn, more uint64) bool {
 		d.windows.Add(-n)
 		return false
 	}
-	v := visitorOf(conn)
+	v := doorConnOf(conn)
 	v.window.Add(n)
 	if conn.Context().Err() != nil { // it has left already
 		d.windows.Add(-v.window.Swap(0))
