@@ -53,6 +53,57 @@ func TestF48LossInOneDirection(t *testing.T) {
 	}
 }
 
+// The way stops in one direction and stays so: where there is another way, that is noticed in some seconds, also when the gateway is
+// still heard, which sends again what nobody says has come.
+func TestF60AWallInOneDirection(t *testing.T) {
+	for name, walls := range map[string]func(from, gateway netip.AddrPort) bool{
+		"to the gateway":   func(from, gateway netip.AddrPort) bool { return from != gateway },
+		"from the gateway": func(from, gateway netip.AddrPort) bool { return from == gateway },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := serveSessions(t, &fakeStream{})
+				defer g.end()
+				at := netip.MustParseAddrPort(g.at.LocalAddr().String())
+				noticed := make(chan time.Time, 100)
+				p := g.client(func(c *sdk.Config) {
+					c.HTTP = "http://127.0.0.1:1"
+					c.Notice = func(code, _ string) {
+						if code == "udp" {
+							noticed <- time.Now()
+						}
+					}
+				})
+				p.accepted(p.send(0, 100))
+				all := p.send(200, 10)
+				g.Drop(func(from, _ netip.AddrPort, _ int) bool { return walls(from, at) })
+				for n, begun := 220, time.Now(); ; n += 2 {
+					all = append(all, p.send(n, 1)...)
+					select {
+					case <-time.After(20 * time.Millisecond):
+						continue
+					case is := <-noticed:
+						if took := is.Sub(begun); took > 3*time.Second {
+							t.Errorf("it took %v", took)
+						}
+					}
+					break
+				}
+				g.Drop(nil)
+				for _, b := range all { // of some it is known only that they have their outcome
+					if r, err := b.Wait(t.Context()); err != nil || r.Accepted+r.Settled != int(b.Count) {
+						t.Errorf("%d: %+v %v", b.First, r, err)
+					}
+				}
+				if err := p.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				numbered(t, g.data(), 0, 200+2*(len(all)))
+			})
+		})
+	}
+}
+
 // Silence of a second is no wall: where there is another way, the session does not leave the connection for it.
 func TestF60SilenceIsNoWall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -26,7 +26,8 @@ type link struct {
 	str  *quic.Stream
 	in   *bufio.Reader
 
-	blocked atomic.Bool // it was ended since UDP does not come through any more
+	wrote   atomic.Uint64 // EVENTS frames
+	blocked atomic.Bool   // it was ended since UDP does not come through any more
 
 	level   session.Level
 	settled uint64 // as WELCOME said
@@ -272,6 +273,7 @@ func (l *link) write(ctx context.Context) {
 		if err != nil {
 			return // which read learns, too
 		}
+		l.wrote.Add(1)
 		sent = b.last()
 	}
 }
