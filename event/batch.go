@@ -35,14 +35,14 @@ type Batch struct {
 	RequestID   string // X-Request-Id as the client sent it, empty for none
 	Arrived     int64  // unix nanoseconds
 
-	Ack    Level // level asked for, already within the stream's bounds
-	Class  Class // asked for, stricter than the stream's
-	Strict bool  // one rejected event refuses the whole batch
-	Again  bool  // it is decoded once more: what decoding counts was counted before
-	Trial  bool  // a dry run: nothing is stored, and Traces say what happens to each event
-	Named  bool  // some events have an ID
-	Replay bool  // letters that are taken again: their ids are not looked up
-	Lines  bool  // no event contains a newline: it was framed by them
+	Ack           Level // level asked for, already within the stream's bounds
+	Class         Class // asked for, stricter than the stream's
+	Strict        bool  // one rejected event refuses the whole batch
+	DecodedBefore bool  // by an attempt whose batch was given up: what decoding counts is counted already
+	Trial         bool  // a dry run: nothing is stored, and Traces say what happens to each event
+	HasIDs        bool  // some of its events do
+	Replay        bool  // letters that are taken again: their ids are not looked up
+	NoNewlines    bool  // no event contains one: it was framed by them
 
 	// Session and First name the events that bring no id: those of a session are numbered, from First. Empty: there is none.
 	Session string
@@ -150,7 +150,7 @@ func (b *Batch) SetAside(l Letter) {
 
 // Replace gives event i other bytes; those that it came with are kept.
 func (b *Batch) Replace(i int, data []byte) {
-	b.Lines = false
+	b.NoNewlines = false
 	if len(b.replaced) == 0 {
 		b.Pay(int64(len(b.Events)) * int64(unsafe.Sizeof(b.replaced[0])))
 		b.replaced = slices.Grow(b.replaced, len(b.Events))[:len(b.Events)]

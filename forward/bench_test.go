@@ -32,7 +32,7 @@ func (w waker) Send(context.Context, *Run) error {
 // lines returns a batch of n lines of 256 bytes that look like an access log with hot clients, their keys over the
 // partitions.
 func lines(rnd *rand.Rand, n, partitions, keys int) *event.Batch {
-	b := &event.Batch{Stream: "web", ID: "abcdefghijklmnopqrstuvwxyz", Producer: []byte("10.0.0.1"), TableVersion: 1, Ack: event.Accepted, Lines: true}
+	b := &event.Batch{Stream: "web", ID: "abcdefghijklmnopqrstuvwxyz", Producer: []byte("10.0.0.1"), TableVersion: 1, Ack: event.Accepted, NoNewlines: true}
 	clients := rand.NewZipf(rnd, 1.1, 1, uint64(keys-1))
 	for i := range n {
 		k := clients.Uint64()

@@ -55,7 +55,7 @@ func (d *draft) recycle() {
 // request says that the last n events came with b.
 func (d *draft) request(b *event.Batch, n int) {
 	var caller []byte
-	if b.Named { // an id is one only together with who brought it
+	if b.HasIDs { // an id is one only together with who brought it
 		caller = keep(d, b.Caller)
 	}
 	d.meta.Requests = append(d.meta.Requests, wire.Request{

@@ -18,8 +18,8 @@ type grouping struct {
 	bytes int64   // weight of all
 	// newlines is set when one of the events contains '\n'. It is found here, where the events are read in the
 	// order in which they lie in memory: looking while they are copied, lane by lane, costs three times as much.
-	newlines bool
-	lines    bool // there is no need to look
+	newlines   bool
+	noNewlines bool // there is no need to look
 
 	places []int32 // the events in their order in the batch, and
 	lanes  []uint8 // their partitions, so that sorting needs no second look at them
@@ -49,7 +49,7 @@ func (g *grouping) of(p int) []int32 {
 func (g *grouping) group(b *event.Batch, which []int32, n int) {
 	g.ends = slices.Grow(g.ends[:0], n)[:n]
 	clear(g.ends)
-	g.places, g.lanes, g.parked, g.bytes, g.newlines, g.lines = g.places[:0], g.lanes[:0], g.parked[:0], 0, false, b.Lines
+	g.places, g.lanes, g.parked, g.bytes, g.newlines, g.noNewlines = g.places[:0], g.lanes[:0], g.parked[:0], 0, false, b.NoNewlines
 	if which == nil {
 		for i := range b.Events {
 			if e := &b.Events[i]; e.Verdict == event.Keep {
@@ -78,7 +78,7 @@ func (g *grouping) add(b *event.Batch, at int32) {
 	g.places = append(g.places, at)
 	g.lanes = append(g.lanes, uint8(e.Partition))
 	g.bytes += weight(b, e)
-	g.newlines = g.newlines || !g.lines && bytes.IndexByte(e.Data, '\n') >= 0
+	g.newlines = g.newlines || !g.noNewlines && bytes.IndexByte(e.Data, '\n') >= 0
 }
 
 // lanesUsed is how many partitions get events.

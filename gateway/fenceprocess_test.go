@@ -143,7 +143,7 @@ func (w *fenceWorld) produce(source int) {
 		if p == nil || p.isGone() {
 			continue
 		}
-		b := &event.Batch{Stream: fenceStream, ID: fmt.Sprint(name, n), Producer: []byte(name), Lines: true,
+		b := &event.Batch{Stream: fenceStream, ID: fmt.Sprint(name, n), Producer: []byte(name), NoNewlines: true,
 			Ack: []event.Level{event.Accepted, event.Durable, event.Delivered}[r.IntN(3)]}
 		for range 1 + r.IntN(4) {
 			key := r.IntN(fenceKeys)

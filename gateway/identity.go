@@ -24,7 +24,7 @@ var refLists = sync.Pool{New: func() any { return new([]window.Ref) }}
 // claim looks the ids of the events up that are kept. Events whose id is safe are duplicates; so, for now, are those
 // whose id is on its way, with which p goes on; the ids of all others are claimed.
 func (s *stream) claim(b *event.Batch, p *passage) error {
-	if !b.Named || s.current.Load().config.ID.None {
+	if !b.HasIDs || s.current.Load().config.ID.None {
 		return nil
 	}
 	if unpaid := b.Pay(refSize * int64(len(b.Events))); unpaid != nil {

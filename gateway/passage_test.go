@@ -85,7 +85,7 @@ func scriptStream(t tester, letters forward.DeadLetter) *scripted {
 
 // identified makes a batch as ingest would: of words "id data", with the span of the id.
 func identified(level event.Level, words ...string) *event.Batch {
-	b := &event.Batch{Stream: forwardtest.Stream, ID: "batch", Ack: level, Producer: []byte("p"), Syntax: event.JSON, Lines: true}
+	b := &event.Batch{Stream: forwardtest.Stream, ID: "batch", Ack: level, Producer: []byte("p"), Syntax: event.JSON, NoNewlines: true}
 	for _, w := range words {
 		id, data, _ := bytes.Cut([]byte(w), []byte(" "))
 		text := fmt.Appendf(nil, `{"id":"%s","data":"%s"}`, id, data)
@@ -350,7 +350,7 @@ func TestIDsAllocateNothingPerEvent(t *testing.T) {
 	defer s.stop()
 	const events = 1000
 	b := identified(event.Durable, make([]string, events)...)
-	b.Named = true
+	b.HasIDs = true
 	next := 0
 	allocs := testing.AllocsPerRun(20, func() {
 		for i := range b.Events {
@@ -390,7 +390,7 @@ func BenchmarkAccept(b *testing.B) {
 			next := 0
 			b.ReportAllocs()
 			for b.Loop() {
-				batch.Named = false
+				batch.HasIDs = false
 				for i := range batch.Events {
 					e := &batch.Events[i]
 					e.Verdict, e.ID = event.Keep, nil

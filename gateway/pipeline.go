@@ -32,7 +32,7 @@ func (s *stream) Accept(ctx context.Context, b *event.Batch) error {
 		return err
 	}
 	lost, err := s.carry(ctx, b, &p)
-	if b.Named { // who is answered now finds the same ids after a crash
+	if b.HasIDs { // who is answered now finds the same ids after a crash
 		s.ids.Flush()
 	}
 	if b.Safe != nil && err == nil {
@@ -94,7 +94,7 @@ func (s *stream) transform(ctx context.Context, b *event.Batch) error {
 	if b.Session != "" && !def.config.ID.None {
 		builtin.Number(b)
 	}
-	b.Named = b.Named && !b.Replay
+	b.HasIDs = b.HasIDs && !b.Replay
 	b.Trace("id")
 	chain, err := s.acquireChain()
 	if err != nil {

@@ -13,7 +13,7 @@ const seenSize = 2 * refSize
 // try finds out what would become of events whose keys are set, and changes nothing.
 func (s *stream) try(b *event.Batch) error {
 	s.current.Load().traceKeys(b)
-	if b.Named && !s.current.Load().config.ID.None {
+	if b.HasIDs && !s.current.Load().config.ID.None {
 		if unpaid := b.Pay(seenSize * int64(len(b.Events))); unpaid != nil {
 			return unpaid
 		}

@@ -98,7 +98,7 @@ func (d *decoder) divide(p *plan) *event.Problem {
 	case oneJSON:
 		return d.json()
 	case lines, textLines:
-		b.Lines = true
+		b.NoNewlines = true
 		return d.lines(p.framing)
 	case prefixed, prefixedJSON:
 		return d.prefixed()

@@ -267,7 +267,7 @@ func (a *arrival) decode() *event.Problem {
 	b := &w.batch
 	b.Body, b.Headers = nil, nil // of the attempt before: they are not its own
 	b.Reset()
-	b.Headers, b.Again = a.r.fields, a.counted
+	b.Headers, b.DecodedBefore = a.r.fields, a.counted
 	b.Body, p.account = w.body.bytes(), &w.account
 	no := decode(b, p)
 	w.account.rest()

@@ -176,6 +176,6 @@ func (d *Decoder) finish(b *event.Batch, i int) Fault {
 	}
 	e := &b.Events[i]
 	e.ID, e.Time, e.Attrs = d.id, d.time, b.KeepAttrs(d.attrs[:d.n])
-	b.Named = true
+	b.HasIDs = true
 	return Fault{}
 }

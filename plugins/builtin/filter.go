@@ -177,7 +177,7 @@ func (f *Filter) Sift(b *event.Batch, i int, fields []event.Span) {
 		}
 		if b.Trial {
 			b.TraceEvent(i, r.stage)
-		} else if !ambiguous && !b.Again {
+		} else if !ambiguous && !b.DecodedBefore {
 			r.tally.Add(1)
 		}
 		return

@@ -164,7 +164,7 @@ func TestRulesInOrder(t *testing.T) {
 	if got := f.Tallies(); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%v", got)
 	}
-	sift(t, f, &event.Batch{Again: true}, lines...) // was counted before
+	sift(t, f, &event.Batch{DecodedBefore: true}, lines...) // was counted before
 	if got := f.Tallies(); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("counted again: %v", got)
 	}

@@ -66,7 +66,7 @@ func (d ID) fromField(b *event.Batch, i int) {
 		return
 	}
 	e.ID = id
-	b.Named = b.Named || len(id) > 0
+	b.HasIDs = b.HasIDs || len(id) > 0
 }
 
 // fromHeader gives the only event of a request the value of the header; of several each gets its index behind it, so
@@ -91,6 +91,6 @@ func (d ID) fromHeader(b *event.Batch) {
 		if e.ID = id; len(b.Events) > 1 {
 			e.ID = strconv.AppendInt(append(append(b.Alloc(len(id) + 12)[:0], id...), '#'), int64(i), 10)
 		}
-		b.Named = true
+		b.HasIDs = true
 	}
 }

@@ -33,8 +33,8 @@ func TestIDFromJSON(t *testing.T) {
 		if len(b.Errors) > 0 {
 			code = b.Errors[0].Code
 		}
-		if string(b.Events[0].ID) != c.id || code != c.code || b.Named != (c.id != "") {
-			t.Errorf("%s: id %q, code %q, named %v", c.text, b.Events[0].ID, code, b.Named)
+		if string(b.Events[0].ID) != c.id || code != c.code || b.HasIDs != (c.id != "") {
+			t.Errorf("%s: id %q, code %q, named %v", c.text, b.Events[0].ID, code, b.HasIDs)
 		}
 	}
 }
@@ -43,7 +43,7 @@ func TestIDFromJSON(t *testing.T) {
 func TestIDFromHeader(t *testing.T) {
 	d := ID{Header: "x-delivery"}
 	b := &event.Batch{Headers: []event.Attr{{Name: []byte("x-delivery"), Value: []byte("d1")}}, Events: make([]event.Event, 1)}
-	if d.Fill(b); string(b.Events[0].ID) != "d1" || !b.Named {
+	if d.Fill(b); string(b.Events[0].ID) != "d1" || !b.HasIDs {
 		t.Errorf("%q", b.Events[0].ID)
 	}
 	b.Events = make([]event.Event, 2)
@@ -51,7 +51,7 @@ func TestIDFromHeader(t *testing.T) {
 		t.Errorf("%q %q", b.Events[0].ID, b.Events[1].ID)
 	}
 	none := &event.Batch{Events: make([]event.Event, 1)}
-	if d.Fill(none); none.Named || none.Events[0].ID != nil {
+	if d.Fill(none); none.HasIDs || none.Events[0].ID != nil {
 		t.Error("an id without a header")
 	}
 	if (ID{JSON: "/a", Header: "b"}).Validate() == nil || (ID{JSON: "a"}).Validate() == nil || d.Validate() != nil {

@@ -15,6 +15,6 @@ func Number(b *event.Batch) {
 		}
 		id := append(append(b.Alloc(len(b.Session) + 21)[:0], b.Session...), '/') // 20 digits at most
 		e.ID = strconv.AppendUint(id, b.First+uint64(i), 10)
-		b.Named = true
+		b.HasIDs = true
 	}
 }
