@@ -106,6 +106,7 @@ func (x *express) write(c *conn, a *answer, start time.Time) (last bool, err err
 	_, err = c.socket.Write(r.out)
 	c.settle()
 	c.socket.readBy = now.Add(x.idle)
+	c.socket.hurry() // answerReady waits on without a new await, which would
 	return last, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/headgate-io/headgate/event"
 	"github.com/headgate-io/headgate/internal/race"
@@ -144,6 +145,14 @@ func TestExpressSeesWhatComesWhileItAnswers(t *testing.T) {
 	close(release)
 	c.answer().want(t, 200, "")
 	g.until(func() bool { return waits(g) })
+}
+
+// An idle time that is shorter than that of a header holds behind the first answer, too.
+func TestExpressEndsIdleConnections(t *testing.T) {
+	g := serve(t, Config{ReadTimeout: 10 * patience, IdleTimeout: 50 * time.Millisecond}, quietStream())
+	c := g.dial().send(request11(events, "1\n", ndjson))
+	c.answer().want(t, 200, "")
+	c.closed()
 }
 
 // A connection that waits for its next request does not hold up who stops the server, and one with a request is answered first.
