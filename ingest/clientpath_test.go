@@ -1,7 +1,10 @@
 package ingest
 
 import (
+	"crypto/tls"
+	"errors"
 	"net/netip"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -125,6 +128,40 @@ func TestF60SilenceIsNoWall(t *testing.T) {
 		numbered(t, g.data(), 0, 80)
 		if len(p.notices) > 0 {
 			t.Errorf("%q", p.notices)
+		}
+	})
+}
+
+// A second handshake that is refused has got through, so that what is silent is no wall.
+func TestF60ARefusalIsNoWall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := serveSessions(t, &fakeStream{})
+		defer g.end()
+		var shaken atomic.Int32
+		p := g.client(func(c *sdk.Config) {
+			c.HTTP = "http://127.0.0.1:1"
+			c.TLS.VerifyConnection = func(tls.ConnectionState) error {
+				if shaken.Add(1) > 1 {
+					return errors.New("refused")
+				}
+				return nil
+			}
+		})
+		p.accepted(p.send(0, 10))
+		p.mu.Lock()
+		first := netip.MustParseAddrPort(p.now.LocalAddr().String())
+		p.mu.Unlock()
+		g.Drop(func(from, to netip.AddrPort, _ int) bool { return from == first || to == first })
+		all := p.send(20, 10)
+		<-time.After(1500 * time.Millisecond)
+		g.Drop(nil)
+		p.accepted(all)
+		if err := p.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		numbered(t, g.data(), 0, 40)
+		if n := shaken.Load(); len(p.notices) > 0 || n < 2 {
+			t.Errorf("%d handshakes, %q", n, p.notices)
 		}
 	})
 }

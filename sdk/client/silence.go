@@ -86,7 +86,8 @@ func (l *link) deaf(ctx context.Context, told roundTrip) bool {
 		second.close()
 		return false
 	}
-	if _, answered := errors.AsType[*quic.TransportError](err); answered || ctx.Err() != nil { // with a refusal, such as of one connection too many
+	refused, ok := errors.AsType[*quic.TransportError](err)
+	if ok && (refused.Remote || refused.ErrorCode.IsCryptoError()) || ctx.Err() != nil { // an answer, too: one connection too many, or a certificate
 		return false
 	}
 	s := l.conn.ConnectionStats()
