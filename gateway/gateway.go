@@ -42,18 +42,39 @@ type Gateway struct {
 	deps Deps
 	log  *slog.Logger
 
-	metrics        *prometheus.Registry
-	forwardMetrics *forward.Metrics
-	deadLettered   *prometheus.CounterVec
-	replayed       *prometheus.CounterVec
+	metrics *prometheus.Registry
+	rates   rateMetrics
+	tokens  *auth.Tokens   // nil: everybody may do everything
+	bodies  *budget.Budget // bytes of request bodies
+	health  health
+
+	outbound
+	deadLetters
+	parts
+	streamSet
+	lifecycle
+}
+
+// outbound is what the streams share on the way from Accept to their backends.
+type outbound struct {
 	lanes          *budget.Budget // bytes in all lanes but those of dead letters
 	letters        *budget.Budget // bytes in these, so that full lanes can't keep each other from getting rid of an event
-	bodies         *budget.Budget // bytes of request bodies
 	presses        *forward.Presses
 	space          *spool.Space // of all spools
-	tokens         *auth.Tokens // nil: everybody may do everything
-	rates          rateMetrics
+	forwardMetrics *forward.Metrics
+}
 
+// deadLetters is what the streams share of their dead letters.
+type deadLetters struct {
+	deadLettered *prometheus.CounterVec
+	replayed     *prometheus.CounterVec
+	replays      replays    // of letters
+	burying      sync.Mutex // one dead letter is made at a time; nothing else is waited for while it is held
+	buried       bool       // no more are made; guarded by burying
+}
+
+// parts is what open makes and close releases; while the gateway serves nobody changes it.
+type parts struct {
 	folder     *datafolder.Folder
 	stores     *stores
 	store      *control.Store
@@ -61,28 +82,30 @@ type Gateway struct {
 	ingest     *ingest.Server
 	admin      *admin.Server
 	keys       *window.Keys     // the answers by idempotency key
-	keyLog     *journal.Journal // of the answers by idempotency key
+	keyLog     *journal.Journal // of these answers
 	sessionLog *journal.Journal // of the sessions over QUIC; nil without
 	certs      *certs.Keeper    // nil: there is no listener with TLS
 	addresses
-
-	steering   turn        // one change of streams or plugins at a time
-	unmade     *definition // of streams that a request may make
-	streams    atomic.Pointer[map[string]*stream]
-	broken     sync.Map // name of a stream -> *brokenStream
-	accepting  atomic.Bool
-	stopping   atomic.Bool // for good
-	burying    sync.Mutex  // one dead letter is made at a time; nothing else is waited for while it is held
-	buried     bool        // no more are made; guarded by burying
-	health     health
-	replays    replays  // of letters
 	unclean    bool     // the process before did not stop in order: ids are recalled as streams are opened
 	spoolsGone sync.Map // by stream: its spool was removed before the start
+}
 
-	delivery context.Context // of the streams; its end is the hard stop
-	giveUp   context.CancelFunc
-	running  sync.WaitGroup
-	failures failures
+// streamSet is which streams there are.
+type streamSet struct {
+	steering turn        // one change of streams or plugins at a time
+	unmade   *definition // of streams that a request may make
+	streams  atomic.Pointer[map[string]*stream]
+	broken   sync.Map // name of a stream -> *brokenStream
+}
+
+// lifecycle is how far the gateway is between its start and its end.
+type lifecycle struct {
+	accepting atomic.Bool
+	stopping  atomic.Bool     // for good
+	delivery  context.Context // of the streams; its end is the hard stop
+	giveUp    context.CancelFunc
+	running   sync.WaitGroup
+	failures  failures
 }
 
 // New checks the configuration. Nothing runs and nothing is opened yet.
@@ -99,8 +122,8 @@ func New(cfg config.Config, deps Deps) (*Gateway, error) {
 	}
 	usual.settings.Unmade = true
 	g := &Gateway{
-		cfg: cfg, deps: deps, log: deps.Log, metrics: newRegistry(deps.Build), presses: forward.NewPresses(0),
-		steering: newTurn(), unmade: usual,
+		cfg: cfg, deps: deps, log: deps.Log, metrics: newRegistry(deps.Build), outbound: outbound{presses: forward.NewPresses(0)},
+		streamSet: streamSet{steering: newTurn(), unmade: usual},
 	}
 	g.deadLettered, g.replayed, g.rates = newDeadLettered(g.metrics), newReplayed(g.metrics), newRateMetrics(g.metrics)
 	g.metrics.MustRegister(newSuspendedMetric(g), newIDMetrics(g), newFilterMetrics(g), newStoredMetrics(g), spoolMetrics{g}, storeMetrics{g})
