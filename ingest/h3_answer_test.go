@@ -2,12 +2,14 @@ package ingest
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/quic-go/qpack"
+	"github.com/quic-go/quic-go/http3"
 	"github.com/quic-go/quic-go/quicvarint"
 
 	"github.com/headgate-io/headgate/internal/race"
@@ -89,6 +91,21 @@ func checkAnswerFields(t *testing.T, a answer, block []byte) {
 	}
 	if len(got) != len(want) {
 		t.Errorf("got %v, want %q", got, want)
+	}
+}
+
+// brokenOff is where an answer was begun and its client is gone.
+type brokenOff struct{ http.ResponseWriter }
+
+func (brokenOff) HTTPStream() (*http3.Stream, error) { return nil, errors.New("reset") }
+
+// A page that goes away while its CONNECT is answered needs no other answer, and its large document is paid back.
+func TestNothingIsWrittenToAClientThatIsGone(t *testing.T) {
+	b := unlimited()
+	h := &h3{edge: &edge{core: &core{budget: b}}}
+	h.write3(brokenOff{}, &http.Request{Method: http.MethodConnect}, &answer{status: 400, doc: make([]byte, mostRoom+1)})
+	if held := b.Held(); held != 0 {
+		t.Errorf("%d bytes of the budget are held", held)
 	}
 }
 
