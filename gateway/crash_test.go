@@ -104,7 +104,7 @@ func recoverIDs(t *testing.T, disk *memdisk.Memory, ids *window.Set) *journal.Jo
 
 // recall does what a start does behind an unclean stop.
 func (s *diskStream) recall(runs []forward.Run) {
-	r := newRecollection(s.stream, time.Now())
+	r := newRecollection(s.stream, window.Secret{}, time.Now())
 	r.readSpool(s.spool)
 	for i := range runs {
 		r.run(&jetstream.Message{ContentEncoding: runs[i].ContentEncoding, Payload: runs[i].Payload, Time: time.Now()})

@@ -82,6 +82,7 @@ type parts struct {
 	ingest     *ingest.Server
 	admin      *admin.Server
 	keys       *window.Keys     // the answers by idempotency key
+	owners     window.Secret    // keys who owns what is remembered
 	keyLog     *journal.Journal // of these answers
 	sessionLog *journal.Journal // of the sessions over QUIC; nil without
 	certs      *certs.Keeper    // nil: there is no listener with TLS

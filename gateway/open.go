@@ -74,8 +74,7 @@ func (g *Gateway) newParts(ctx context.Context) (err error) {
 	keys := window.RecoverKeys(g.cfg.Idempotency.Keys, time.Duration(g.cfg.Idempotency.Window), time.Now())
 	g.keys = keys
 	g.keyLog = g.remember(keys, g.folder.WindowFolder("keys"))
-	owners, err := g.store.Secret(ctx, ownersSecret)
-	if err != nil {
+	if g.owners, err = g.store.Secret(ctx, ownersSecret); err != nil {
 		return fmt.Errorf("read secret of callers: %w", err)
 	}
 	h := g.cfg.HTTP
@@ -89,7 +88,7 @@ func (g *Gateway) newParts(ctx context.Context) (err error) {
 		RequestTimeout: time.Duration(h.RequestTimeout), MaxConnections: h.MaxConnections, MaxSockets: g.sockets(),
 		MaxConnectionsPerAddress: h.MaxConnectionsPerAddress, MaxRequestsPerConnection: h.MaxRequestsPerConnection,
 		MaxConnectionAge: time.Duration(h.MaxConnectionAge),
-	}, g, ingest.Deps{Log: g.log, Metrics: g.metrics, Budget: g.bodies, Auth: g.senders(), Rates: newCallers(&g.cfg, g.rates), Keys: keys, Owners: owners})
+	}, g, ingest.Deps{Log: g.log, Metrics: g.metrics, Budget: g.bodies, Auth: g.senders(), Rates: newCallers(&g.cfg, g.rates), Keys: keys, Owners: g.owners})
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func TestIDsBehindALogOfAnEarlierVersion(t *testing.T) {
 	stop()
 	asOfAnEarlierVersion(t, in.folder.WindowFolder("ids", "s"))
 	in = start(t, cfg)
-	if r := newRecollection((*in.streams.Load())["s"], time.Now()); time.Since(r.logged) < time.Duration(cfg.Streams["s"].ID.Window.Age) {
+	if r := newRecollection((*in.streams.Load())["s"], in.owners, time.Now()); time.Since(r.logged) < time.Duration(cfg.Streams["s"].ID.Window.Age) {
 		t.Errorf("frames are read from %v on", r.logged)
 	}
 	in.want(200, `"duplicates":20`, "s", body.String())

@@ -25,8 +25,9 @@ const (
 	recallRuns, recallBlocks = 64 << 20, 32 << 20
 	// recallFrames is the most that are looked at in the spool: what was not answered lies in far fewer.
 	recallFrames = 100_000
-	// recallTime is what the backend of a stream has for it.
-	recallTime = 3 * time.Second
+	// recallQuiet is how long the backend of a stream may give nothing, and recallTime what it has for all: one that is merely slow is
+	// heard out, as what it gives last is what is missing.
+	recallQuiet, recallTime = 3 * time.Second, 30 * time.Second
 	// glance is what is read of a frame at first: mostly that has all of its metadata.
 	glance = 4 << 10
 )
@@ -58,7 +59,7 @@ func (g *Gateway) recall(ctx context.Context, s *stream) {
 		return
 	}
 	began := time.Now()
-	r := newRecollection(s, began)
+	r := newRecollection(s, g.owners, began)
 	if s.spool != nil {
 		r.readSpool(s.spool)
 	}
@@ -69,7 +70,9 @@ func (g *Gateway) recall(ctx context.Context, s *stream) {
 			ctx, cancel = context.WithTimeout(ctx, recallTime)
 			defer cancel()
 			q := jetstream.Recent{Stream: s.name, Gateway: g.folder.ID, Since: r.since, Bytes: recallRuns}
-			err = b.reader.Recent(ctx, q, func(m jetstream.Message) error { r.run(&m); return nil })
+			quiet := time.AfterFunc(recallQuiet, cancel)
+			defer quiet.Stop()
+			err = b.reader.Recent(ctx, q, func(m jetstream.Message) error { r.run(&m); quiet.Reset(recallQuiet); return nil })
 		}
 		if err != nil {
 			g.log.Warn("the end of a stream can't be read: what was stored there, and whose ids the log lacks, is stored again when it is sent again", "stream", s.name, "error", err)
@@ -81,12 +84,15 @@ func (g *Gateway) recall(ctx context.Context, s *stream) {
 	}
 }
 
-// recollection collects the ids of stored events that a stream's window lacks.
+// recollection collects the ids of stored events that a stream's window lacks. Of a full window it collects those that it has, too:
+// they tell the ids that are missing from those that had to make room for them.
 type recollection struct {
 	s      *stream
+	owners window.Secret
 	now    time.Time
 	logged time.Time // when the newest id was finished that the log has
 	most   int       // ids
+	full   bool      // the window was when this began
 	meta   wire.Meta
 	found  []recalled
 }
@@ -94,16 +100,17 @@ type recollection struct {
 type recalled struct {
 	id    window.ID
 	owner window.Owner
-	at    time.Time
+	at    int64 // when its frame was stored: nanoseconds since 1970
+	known bool
 }
 
-func newRecollection(s *stream, now time.Time) *recollection {
+func newRecollection(s *stream, owners window.Secret, now time.Time) *recollection {
 	w := s.current.Load().config.ID.Window
 	logged := s.ids.Newest()
 	if s.ids.Unread() {
 		logged = now.Add(-time.Duration(w.Age))
 	}
-	return &recollection{s: s, now: now, logged: logged, most: w.IDs}
+	return &recollection{s: s, owners: owners, now: now, logged: logged, most: w.IDs, full: s.ids.State(now).Finished >= w.IDs}
 }
 
 // since is from when on frames have to be read, as the newest was stored then.
@@ -155,18 +162,18 @@ func (r *recollection) run(m *jetstream.Message) {
 	}
 }
 
-// block adds the ids of a frame that are not known. When there are some, the frame must be sound: an id without its event
-// would be a lost event.
+// block adds the ids of a frame. When there are some that are not known, the frame must be sound: an id without its event
+// would be a lost event. Nobody knows of which address a request without a caller was: all of those have one share.
 func (r *recollection) block(block []byte, at time.Time, sound func() bool) {
 	m := &r.meta
 	if err := wire.ParseMeta(block, m); err != nil || len(m.IDs) == 0 {
 		return
 	}
-	before, next := len(r.found), 0
+	before, next, lacking := len(r.found), 0, false
 	for i := range m.Requests {
 		q := &m.Requests[i]
 		producer := r.s.secret.Namer(q.Caller, q.Source)
-		owner := window.Owner(producer.Of(nil).Hi)
+		owner := r.owners.Owner(q.Caller, len(q.Caller) > 0)
 		for end := next + int(q.Count); next < end; next++ {
 			if len(m.IDs[next]) == 0 {
 				continue
@@ -177,14 +184,26 @@ func (r *recollection) block(block []byte, at time.Time, sound func() bool) {
 					namer = r.s.secret.Namer(q.Caller, source)
 				}
 			}
-			if id := namer.Of(m.IDs[next]); !r.s.ids.Known(id, r.now) {
-				r.found = append(r.found, recalled{id, owner, at})
+			id := namer.Of(m.IDs[next])
+			known := r.s.ids.Known(id, r.now)
+			if !known || r.full {
+				r.found = append(r.found, recalled{id, owner, at.UnixNano(), known})
 			}
+			lacking = lacking || !known
 		}
 	}
-	if len(r.found) > before && !sound() {
+	if lacking && !sound() {
 		r.found = r.found[:before]
 	}
+	if len(r.found) >= 2*r.most {
+		r.trim()
+	}
+}
+
+// trim leaves the newest of what was found, the oldest in front: as many as the window has room for.
+func (r *recollection) trim() {
+	slices.SortStableFunc(r.found, func(a, b recalled) int { return cmp.Compare(a.at, b.at) })
+	r.found = slices.Delete(r.found, 0, max(0, len(r.found)-r.most))
 }
 
 // sourceAttr is sourceOf of a stored event.
@@ -197,12 +216,16 @@ func sourceAttr(attrs []wire.Attr) (source []byte, ok bool) {
 	return nil, false
 }
 
-// finish puts what was found into the window, the oldest first and at most as many as that has room for, and returns how
-// many ids were not there.
+// finish puts what was found into the window, the oldest first, and returns how many ids were not there. What a full window lacks
+// that is older than all that it has had to make room.
 func (r *recollection) finish() (n int) {
-	slices.SortStableFunc(r.found, func(a, b recalled) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
-	for _, f := range r.found[max(0, len(r.found)-r.most):] {
-		if r.s.ids.Recall(f.owner, f.id, f.at, r.now) {
+	r.trim()
+	found := r.found
+	if oldest := slices.IndexFunc(found, func(f recalled) bool { return f.known }); oldest > 0 {
+		found = found[oldest:]
+	}
+	for _, f := range found {
+		if r.s.ids.Recall(f.owner, f.id, time.Unix(0, f.at), r.now) {
 			n++
 		}
 	}
