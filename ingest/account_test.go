@@ -231,3 +231,26 @@ func TestAnswersAreHeldUntilTheyAreRead(t *testing.T) {
 	leaving.Close()
 	g.until(func() bool { return g.budget.Held() == 0 })
 }
+
+// Who inflates a large body has its turn for that, and not while what is refused is tried again: a session holds a frame for long.
+func TestTheTurnEndsWithABodyThatDoesNotInflate(t *testing.T) {
+	s := quietStream()
+	c := newCore(t, budget.New(64<<20), s)
+	w := takeWork(c.budget, c.heavy)
+	defer w.give()
+	w.account.until = time.Now().Add(time.Hour)
+	coded := snapped(strings.Repeat("0123456789", heavyBytes/5))
+	coded = coded[:len(coded)-1]
+	if err := w.body.open(int64(len(coded))); err != nil {
+		t.Fatal(err)
+	}
+	w.body.slab.b = append(w.body.slab.b, coded...)
+	p := &plan{settings: &s.settings, limits: s.settings.limits(), counters: c.metrics.stream("s")}
+	p.codings.applied[0], p.codings.n = snappyCoding, 1
+	if problem := c.inflate(p, w); problem == nil || problem.Code != event.BadSnappy {
+		t.Fatalf("it inflates: %v", problem)
+	}
+	if w.account.turn || len(c.heavy.turns) > 0 {
+		t.Error("the turn is not over")
+	}
+}

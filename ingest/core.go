@@ -87,15 +87,11 @@ const quick = 16 << 10
 
 // storeBody takes a body that was received to its answer.
 func (c *core) storeBody(ctx context.Context, r *request, p *plan, w *work) answer {
-	problem := c.inflate(p, w)
 	b := &w.batch
-	b.Trial, b.Headers = p.dry, r.fields
+	b.Trial = p.dry
+	problem := c.inflate(p, w)
 	if problem == nil {
-		b.Body, p.account = w.body.bytes(), &w.account
-		problem = decode(b, p)
-	}
-	if !b.Trial { // nothing else of it is waited for
-		w.account.rest()
+		problem = w.decode(r, p)
 	}
 	if problem == nil {
 		problem = c.count(p, r, Load{Events: len(b.Events), Again: p.sent})
@@ -168,6 +164,7 @@ func (c *core) inflate(p *plan, w *work) *event.Problem {
 			err = p.codings.applied[i].inflate(&w.spare, src, limit)
 		}
 		if err != nil {
+			w.account.rest() // nothing is decoded: the turn that a coding may have taken is over
 			if err == errOverBudget {
 				return w.account.refused()
 			}

@@ -137,6 +137,14 @@ func (s *streamMetrics) count(c event.Counts) {
 	}
 }
 
+// batch counts what became of all events of b.
+func (s *streamMetrics) batch(b *event.Batch) event.Counts {
+	n := b.Counts()
+	s.count(n)
+	s.errors(b.Errors, n.Rejected)
+	return n
+}
+
 func (s *streamMetrics) refused(code event.Code, n int) {
 	s.rejected.WithLabelValues(string(code)).Add(float64(n))
 }

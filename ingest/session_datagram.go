@@ -203,9 +203,7 @@ func (c *core) storeDatagram(ctx context.Context, r *request, p *plan, w *work, 
 	p.counters.wire.Add(float64(len(events)))
 	p.counters.inflated.Add(float64(len(events)))
 	p.received, w.account.until = now, now.Add(min(c.timeout, datagramTime))
-	b.Headers, b.Body, p.account = r.fields, w.body.bytes(), &w.account
-	no := decode(b, p)
-	w.account.rest()
+	no := w.decode(r, p)
 	if no == nil {
 		no = c.count(p, r, Load{Events: len(b.Events)})
 	}
@@ -219,8 +217,6 @@ func (c *core) storeDatagram(ctx context.Context, r *request, p *plan, w *work, 
 		}
 		c.name(p)
 	}
-	n := b.Counts()
-	p.counters.count(n)
-	p.counters.errors(b.Errors, n.Rejected)
+	p.counters.batch(b)
 	return nil
 }

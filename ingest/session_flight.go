@@ -113,10 +113,7 @@ func (f *flight) conclude(c *core, p *plan, b *event.Batch, err error) {
 			}
 			f.level = event.Durable
 		}
-		n := b.Counts()
-		p.counters.count(n)
-		p.counters.errors(b.Errors, n.Rejected)
-		f.describe(b, n)
+		f.describe(b, p.counters.batch(b))
 	})
 }
 

@@ -267,10 +267,8 @@ func (a *arrival) decode() *event.Problem {
 	b := &w.batch
 	b.Body, b.Headers = nil, nil // of the attempt before: they are not its own
 	b.Reset()
-	b.Headers, b.DecodedBefore = a.r.fields, a.counted
-	b.Body, p.account = w.body.bytes(), &w.account
-	no := decode(b, p)
-	w.account.rest()
+	b.DecodedBefore = a.counted
+	no := w.decode(&a.r, p)
 	if no == nil && uint64(len(b.Events)) != a.head.Count {
 		no = event.Problemf(event.BadFraming, "EVENTS announces %d events and has %d", a.head.Count, len(b.Events))
 	}

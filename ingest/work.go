@@ -33,3 +33,14 @@ func (w *work) give() {
 	w.account.close()
 	works.Put(w)
 }
+
+// decode makes the batch of a body that was received and has no coding any more. A trial keeps its turn for what it does next.
+func (w *work) decode(r *request, p *plan) *event.Problem {
+	b := &w.batch
+	b.Headers, b.Body, p.account = r.fields, w.body.bytes(), &w.account
+	no := decode(b, p)
+	if !b.Trial {
+		w.account.rest()
+	}
+	return no
+}
