@@ -51,7 +51,11 @@ func (g *Gateway) openDelivery(ctx context.Context, name string, cfg *config.Str
 	if b := g.bus(name, cfg.Backend); b != nil {
 		return b.open(ctx, name, g.folder.ID, cfg.Partitions.Max, g.log)
 	}
-	return g.openWebhook(name, cfg.Backend, g.cfg.Backends[cfg.Backend].Webhook)
+	nodes := g.cfg.Backends[cfg.Backend].Webhook
+	if nodes == nil { // the stream is of an earlier start, with another configuration
+		return delivery{}, fmt.Errorf("its backend %s is not in the configuration: define backends.%s again", cfg.Backend, cfg.Backend)
+	}
+	return g.openWebhook(name, cfg.Backend, nodes)
 }
 
 func (g *Gateway) openWebhook(name, backend string, cfg *config.Webhook) (delivery, error) {

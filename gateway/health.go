@@ -70,7 +70,7 @@ func (g *Gateway) Dependencies() []admin.Dependency {
 		}
 	}
 	g.broken.Range(func(name, b any) bool {
-		delivery = "stream " + name.(string) + " did not start: " + b.(*brokenStream).err.Error() + "; mend the cause and start again, or delete it: `headgate stream delete " + name.(string) + "`"
+		delivery = "stream " + name.(string) + " did not start: " + b.(*brokenStream).why(name.(string)) + "; mend the cause and start again, or delete it: `headgate stream delete " + name.(string) + "`"
 		return false
 	})
 	stored := g.health.set("stored", "", time.Time{}) // events are taken all the same

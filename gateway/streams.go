@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/headgate-io/headgate/control"
 	"github.com/headgate-io/headgate/event"
@@ -69,6 +70,11 @@ type brokenStream struct {
 	revision uint64
 }
 
+// why says what the matter is, without the name of the stream, which whoever asks has said.
+func (b *brokenStream) why(name string) string {
+	return strings.TrimPrefix(b.err.Error(), "stream "+name+": ")
+}
+
 // find returns an open stream.
 func (g *Gateway) find(name string) (*stream, error) {
 	if s, ok := (*g.streams.Load())[name]; ok {
@@ -78,7 +84,7 @@ func (g *Gateway) find(name string) (*stream, error) {
 		return nil, event.Problemf(event.UnknownStream, "stream %s has no dead letter yet: nothing of it was set aside", of)
 	}
 	if b, ok := g.broken.Load(name); ok {
-		return nil, event.Problemf(event.Internal, "stream %s did not start: %v; mend the cause and start again, or delete the stream", name, b.(*brokenStream).err)
+		return nil, event.Problemf(event.Internal, "stream %s did not start: %s; mend the cause and start again, or delete the stream", name, b.(*brokenStream).why(name))
 	}
 	if !config.ValidName(name) {
 		return nil, event.Problemf(event.BadStreamName, "a stream's name is 1 to 63 of a-z, 0-9, _ and -, and begins with a letter or a digit")
