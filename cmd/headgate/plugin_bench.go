@@ -179,14 +179,18 @@ func (b *bench) run(ctx context.Context, rounds int) error {
 
 // print prints a table; how much more than the extractor a module costs is left out where that costs next to nothing.
 func (b *bench) print(r benchResult) error {
+	wide := 48
+	for _, m := range r.Plugins {
+		wide = max(wide, len("plugin ")+len(m.Module))
+	}
 	row := func(what string, ns float64, memory string) string {
 		times := "-"
 		if r.Builtin >= 1 && memory != "-" {
 			times = fmt.Sprintf("%.1f", ns/r.Builtin)
 		}
-		return fmt.Sprintf("%-48s%12.0f%12s%12s\n", what, ns, memory, times)
+		return fmt.Sprintf("%-*s%12.0f%12s%12s\n", wide, what, ns, memory, times)
 	}
-	text := fmt.Sprintf("%-48s%12s%12s%12s\n", fmt.Sprintf("events of %d bytes", r.Bytes), "ns an event", "memory", "x built-in") +
+	text := fmt.Sprintf("%-*s%12s%12s%12s\n", wide, fmt.Sprintf("events of %d bytes", r.Bytes), "ns an event", "memory", "x built-in") +
 		row("syntax check", r.Check, "-") + row("built-in key "+b.key.JSON, r.Builtin, "-")
 	for _, m := range r.Plugins {
 		text += row("plugin "+m.Module, m.Cost, fmt.Sprintf("%d KiB", m.Memory>>10))
