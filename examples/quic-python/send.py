@@ -218,14 +218,14 @@ async def send(options, session):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--stream", required=True)
+    parser.add_argument("--stream", required=True, help="of the gateway; made when it is not there, if the gateway makes streams")
     parser.add_argument("file", help="an event a line")
     parser.add_argument("--address", default="127.0.0.1:8443", help="HOST:PORT of the gateway's UDP listener")
     parser.add_argument("--ca", default=DEVELOPMENT if os.path.exists(DEVELOPMENT) else None,
                         help="certificates of who may have signed the gateway's, besides those of the system; default: " + DEVELOPMENT)
-    parser.add_argument("--token", default="")
-    parser.add_argument("--batch", type=int, default=500)
-    parser.add_argument("--attempts", type=int, default=10)
+    parser.add_argument("--token", default="", help="where the gateway has tokens: the bearer token itself")
+    parser.add_argument("--batch", type=int, default=500, help="events a frame; default: %(default)s")
+    parser.add_argument("--attempts", type=int, default=10, help="connections in a row without anything new; default: %(default)s")
     parser.add_argument("--insecure", action="store_true", help="take any certificate, such as the one for development")
     options = parser.parse_args()
     try:
