@@ -197,12 +197,26 @@ func TestF60F58WhatCameOverQUICIsNotStoredAgainOverHTTP(t *testing.T) {
 	if err := again.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	// A later client, which has UDP no more, may divide what is left in another way.
+	later, err := client.New(client.Config{HTTP: way.URL, Stream: "s", Framing: session.JSON, Session: c.Session(), First: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err = later.Send(t.Context(), []byte("4"), []byte("5"), []byte("6"), []byte("7")); err != nil {
+		t.Fatal(err)
+	}
+	if r := result(b); r.Duplicates != 3 || r.Accepted != 1 {
+		t.Errorf("over HTTP, divided in another way: %+v", r)
+	}
+	if err := later.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	for i, row := range p.tail("s") {
 		if row.Data != fmt.Sprint(i) {
 			t.Errorf("event %d is %s", i, row.Data)
 		}
 	}
-	if rows := p.tail("s"); len(rows) != 7 {
-		t.Errorf("%d events are stored, want 7", len(rows))
+	if rows := p.tail("s"); len(rows) != 8 {
+		t.Errorf("%d events are stored, want 8", len(rows))
 	}
 }

@@ -86,6 +86,33 @@ func overHTTP(t *testing.T, n *node) *Client {
 	return c
 }
 
+// Over HTTP no longer than its turn, also when there is always more to send than has been: then UDP is tried again.
+func TestF60HTTPHasItsTurn(t *testing.T) {
+	n, ctx := &node{}, t.Context()
+	turn, end := context.WithCancel(ctx)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		end()
+		n.ServeHTTP(w, r)
+	}))
+	defer s.Close()
+	c := &Client{cfg: Config{HTTP: s.URL, Stream: "s", Framing: session.JSON, Session: "me"}, http: s.Client(), changed: make(chan struct{})}
+	if err := c.cfg.complete(); err != nil {
+		t.Fatal(err)
+	}
+	c.next = 1
+	for i := range 3 {
+		if _, err := c.Send(ctx, fmt.Append(nil, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.post(ctx, turn); err != nil {
+		t.Error(err)
+	}
+	if !slices.Equal(n.events, []string{"0"}) || c.settled() != 1 {
+		t.Errorf("%q are stored over HTTP, %d is settled", n.events, c.settled())
+	}
+}
+
 func TestO05WhatCanPassIsTriedAgain(t *testing.T) {
 	n := &node{codes: []int{408, 425, 429, 502, 503, 504}}
 	c := overHTTP(t, n)
@@ -97,7 +124,7 @@ func TestO05WhatCanPassIsTriedAgain(t *testing.T) {
 	if err := c.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if !slices.Equal(n.events, []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"}) || !slices.Equal(n.keys, []string{"me-1", "me-3", "me-5", "me-7", "me-9", "me-11"}) {
+	if !slices.Equal(n.events, []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"}) || !slices.Equal(n.keys, []string{"me-1-2", "me-3-4", "me-5-6", "me-7-8", "me-9-10", "me-11-12"}) {
 		t.Errorf("stored %q by %q", n.events, n.keys)
 	}
 }

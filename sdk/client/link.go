@@ -26,7 +26,7 @@ type link struct {
 	str  *quic.Stream
 	in   *bufio.Reader
 
-	wrote   atomic.Uint64 // EVENTS frames
+	wrote   atomic.Uint64 // frames, of HELLO and EVENTS
 	blocked atomic.Bool   // it was ended since UDP does not come through any more
 
 	level   session.Level
@@ -124,6 +124,7 @@ func (l *link) open() error {
 	if _, err := l.str.Write(hello.Append(nil)); err != nil {
 		return err
 	}
+	l.wrote.Add(1)
 	f, err := l.next()
 	if err != nil {
 		return err

@@ -20,6 +20,9 @@ import (
 // post sends batches over HTTP, one after the other, until turn ends and none is on its way. nil: it is time to try UDP.
 func (c *Client) post(ctx, turn context.Context) error {
 	for {
+		if turn.Err() != nil { // after waits for nothing, and so not for that, while there is more to send
+			return ctx.Err()
+		}
 		b, err := c.after(turn, c.settled())
 		switch {
 		case ctx.Err() != nil:
@@ -70,7 +73,8 @@ func (c *Client) postOne(ctx context.Context, b *Batch) (Result, error) {
 		req.Header.Set(f.Name, f.Value)
 	}
 	req.Header.Set("Content-Type", mediaType)
-	req.Header.Set("Idempotency-Key", fmt.Sprintf("%s-%d", c.cfg.Session, b.First))
+	// With the last: who goes on with a session later may divide it in another way.
+	req.Header.Set("Idempotency-Key", fmt.Sprintf("%s-%d-%d", c.cfg.Session, b.First, b.last()))
 	req.Header.Set("Headgate-Session", fmt.Sprintf("%s/%d", c.cfg.Session, b.First)) // what came over QUIC is not stored again
 	if c.cfg.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.cfg.Token)

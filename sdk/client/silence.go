@@ -25,9 +25,9 @@ type silence struct {
 	since       time.Time // when the first was sent that nothing was heard after; zero: nothing was
 
 	// A gateway to which nothing comes through may be heard for long: it repeats what nobody acknowledges.
-	wrote uint64    // events written
+	wrote uint64    // frames
 	told  roundTrip // the last that was measured
-	asked time.Time // since when events are written without one; zero: none are
+	asked time.Time // since when frames are written without one; zero: none are
 }
 
 // roundTrip is measured whenever something is acknowledged. No two are the same: they count nanoseconds.
@@ -35,7 +35,7 @@ type roundTrip struct{ last, smoothed time.Duration }
 
 func measured(s *quic.ConnectionStats) roundTrip { return roundTrip{s.LatestRTT, s.SmoothedRTT} }
 
-// lasts reports whether there is silence for long, although something was sent again and again, or although events were written.
+// lasts reports whether there is silence for long, although something was sent again and again, or although frames were written.
 func (w *silence) lasts(s *quic.ConnectionStats, wrote uint64, now time.Time) bool {
 	switch {
 	case s.PacketsReceived != w.heard:
