@@ -45,6 +45,7 @@ type Client struct {
 	cfg  Config
 	loss bool // events may be lost: datagrams are used
 	http *http.Client
+	turn time.Time // until when events go over HTTP, and UDP is not tried; used by run
 	end  context.CancelFunc
 	done chan struct{} // closed when run has ended
 

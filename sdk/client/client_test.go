@@ -3,7 +3,9 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -130,6 +132,32 @@ func TestO05WhatCanPassIsTriedAgain(t *testing.T) {
 }
 
 // A batch that is refused for good fails alone.
+// What can be sent later is, over HTTP: UDP, which takes 2 s to be found blocked, is not tried again each time.
+func TestF60RefusalsDoNotEndHTTPsTurn(t *testing.T) {
+	n := &node{codes: []int{429, 503, 429}}
+	s := httptest.NewServer(n)
+	defer s.Close()
+	tried := 0
+	c, err := New(Config{Address: "127.0.0.1:1", HTTP: s.URL, Stream: "s", Framing: session.JSON, Session: "me", Listen: func() (net.PacketConn, error) {
+		tried++
+		return nil, errors.New("blocked")
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		if _, err := c.Send(t.Context(), fmt.Append(nil, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Close(t.Context()); err != nil { // and the goroutine that counts has ended
+		t.Error(err)
+	}
+	if !slices.Equal(n.events, []string{"0", "1", "2", "3"}) || tried != 1 {
+		t.Errorf("stored %q, UDP was tried %d times", n.events, tried)
+	}
+}
+
 func TestRefusedBatchOverHTTP(t *testing.T) {
 	n := &node{codes: []int{400}}
 	c := overHTTP(t, n)

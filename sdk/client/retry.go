@@ -105,27 +105,43 @@ func (c *Client) setOver(over string) {
 	c.tell()
 }
 
-// connect sends over one connection until that ends: over QUIC, or where nothing answers there, over HTTP.
+// connect sends over one connection until that ends: over QUIC, or where nothing answers there, over HTTP, for a while.
 func (c *Client) connect(ctx context.Context) error {
-	if c.cfg.Address != "" {
-		l, err := c.dial(ctx)
-		if err == nil {
-			err = l.run(ctx)
-			if !errors.Is(err, errBlocked) {
-				return err
-			}
-		}
-		if c.cfg.HTTP == "" || ctx.Err() != nil {
-			if tls, ok := errors.AsType[*quic.TransportError](err); ok && tls.ErrorCode.IsCryptoError() {
-				return &refusal{code: "tls", detail: err.Error()}
-			}
+	if !time.Now().Before(c.turn) {
+		if ended, err := c.overQUIC(ctx); ended {
 			return err
 		}
-		c.cfg.Notice("udp", err.Error()+"; sending over HTTP")
+		c.turn = time.Now().Add(httpTurn)
 	}
-	turn, cancel := context.WithTimeout(ctx, httpTurn)
+	turn, cancel := context.WithDeadline(ctx, c.turn)
 	defer cancel()
-	return c.post(ctx, turn)
+	err := c.post(ctx, turn)
+	if _, answered := errors.AsType[*refusal](err); !answered { // else HTTP comes through, and what it is for has not changed
+		c.turn = time.Time{}
+	}
+	return err
+}
+
+// overQUIC reports whether there is nothing else than what it did.
+func (c *Client) overQUIC(ctx context.Context) (ended bool, err error) {
+	if c.cfg.Address == "" {
+		return false, nil
+	}
+	l, err := c.dial(ctx)
+	if err == nil {
+		err = l.run(ctx)
+		if !errors.Is(err, errBlocked) {
+			return true, err
+		}
+	}
+	if c.cfg.HTTP == "" || ctx.Err() != nil {
+		if tls, ok := errors.AsType[*quic.TransportError](err); ok && tls.ErrorCode.IsCryptoError() {
+			return true, &refusal{code: "tls", detail: err.Error()}
+		}
+		return true, err
+	}
+	c.cfg.Notice("udp", err.Error()+"; sending over HTTP")
+	return false, nil
 }
 
 // rejected notes a REJECT.
