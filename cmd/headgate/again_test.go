@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quic-go/quic-go"
 )
 
 // Events over the rate of their key are sent again, alone and under a key of their own; what is rejected for good is saved.
@@ -123,12 +125,14 @@ func TestUnreachable(t *testing.T) {
 		"plain":         {tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, false, "TLS is not spoken there", false},
 		"alert":         {&net.OpError{Op: "remote error", Err: tls.AlertError(70)}, false, "speaks TLS 1.3", false},
 		"nobody there":  {&net.OpError{Op: "dial", Err: errors.New("refused")}, false, "is it running?", true},
+		"QUIC, nobody":  {&quic.IdleTimeoutError{}, false, "is it running?", true},
 		"no answer yet": {context.DeadlineExceeded, true, "did not answer in time: its backend may be away or full", true},
 		"broken":        {errors.New("EOF"), true, "broke before an answer", true},
 	} {
 		err := to.unreachable(fmt.Errorf("x: %w", c.err), c.connected)
-		if !strings.Contains(err.Error(), c.want) || judge(err, time.Time{}).retry != c.again {
-			t.Errorf("%s: %v, %+v", name, err, judge(err, time.Time{}))
+		o := judge(err, time.Time{})
+		if !strings.Contains(err.Error(), c.want) || o.retry != c.again || o.unknown != (c.again && c.connected) {
+			t.Errorf("%s: %v, %+v", name, err, o)
 		}
 	}
 }

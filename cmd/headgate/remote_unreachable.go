@@ -13,6 +13,9 @@ import (
 // errHandshake is a connection on which no request can be sent, now or later.
 var errHandshake = errors.New("no secure connection")
 
+// errUnreached is a gateway to which there was no connection, so that nothing was sent.
+var errUnreached = errors.New("cannot reach the gateway")
+
 // unreachable says what to do about a request that got no answer; connected says whether there was a connection for it.
 func (r *remote) unreachable(err error, connected bool) error {
 	if ue, ok := errors.AsType[*url.Error](err); ok {
@@ -27,7 +30,7 @@ func (r *remote) unreachable(err error, connected bool) error {
 	if connected {
 		return fmt.Errorf("the connection to the gateway at %s broke before an answer: %w", r.base, err)
 	}
-	return fmt.Errorf("cannot reach the gateway at %s: %w; is it running? (headgate serve, or give %s)", r.base, err, r.flag)
+	return fmt.Errorf("%w at %s: %w; is it running? (headgate serve, or give %s)", errUnreached, r.base, err, r.flag)
 }
 
 // handshakeProblem says what to do about a handshake that fails whenever it is tried; empty for other errors.

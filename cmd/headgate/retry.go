@@ -29,7 +29,7 @@ func judge(err error, now time.Time) outcome {
 	if !ok {
 		op, isOp := errors.AsType[*net.OpError](err)
 		_, unheard := errors.AsType[*quic.HandshakeTimeoutError](err)
-		return outcome{retry: true, unknown: !unheard && (!isOp || op.Op != "dial")}
+		return outcome{retry: true, unknown: !unheard && !errors.Is(err, errUnreached) && (!isOp || op.Op != "dial")}
 	}
 	o := outcome{after: retryAfter(refused.header, now), durable: refused.doc.Stored == event.StoredDurable}
 	described := refused.doc.Code != ""

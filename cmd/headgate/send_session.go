@@ -226,6 +226,9 @@ func (t *talk) stopped(f *flying, err error) error {
 	switch said := t.notice.Load(); {
 	case errors.Is(err, context.DeadlineExceeded) && said != nil:
 		err = fmt.Errorf("given up after %v: %s", t.options.timeout, *said)
+		if strings.HasPrefix(*said, "connection: ") {
+			err = fmt.Errorf("%w; is the gateway running? (headgate serve, or give --quic-url and --url)", err)
+		}
 	case errors.Is(err, context.DeadlineExceeded):
 		err = fmt.Errorf("given up after %v", t.options.timeout)
 	case errors.Is(err, context.Canceled):
