@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net/netip"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -105,6 +106,38 @@ func TestF60AWallInOneDirection(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A gateway that does not stand any more for what it has acknowledged is found out when the session goes on, and that is said once.
+func TestTheClientSaysWhatTheGatewayHasForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := serveSessions(t, &fakeStream{})
+		defer g.end()
+		p := g.client()
+		p.accepted(p.send(0, 10))
+		if n := g.sessions.forgetStream("s"); n != 1 {
+			t.Errorf("%d sessions are forgotten", n)
+		}
+		p.accepted(p.send(20, 10))
+		g.Block(true)
+		all := p.send(40, 1)
+		<-time.After(time.Minute) // the connection is given up
+		g.Block(false)
+		p.accepted(all)
+		if err := p.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		said := 0
+		for _, n := range p.notices {
+			if strings.HasPrefix(n, "events_lost: ") {
+				said++
+			}
+		}
+		if said != 1 || !strings.Contains(strings.Join(p.notices, "\n"), "events_lost: the gateway has acknowledged the events up to 20 and stands for those up to 0") {
+			t.Errorf("%q", p.notices)
+		}
+		numbered(t, g.data(), 0, 42)
+	})
 }
 
 // Silence of a second is no wall: where there is another way, the session does not leave the connection for it.

@@ -24,6 +24,7 @@ type talk struct {
 	notice atomic.Pointer[string]
 	overTo string                 // where it goes over HTTP, until that is said
 	over   atomic.Pointer[string] // why it does
+	lost   atomic.Pointer[string] // what was acknowledged and is lost, until that is said
 }
 
 // flying is a batch whose outcome is not known yet.
@@ -94,13 +95,20 @@ func (r *route) talk(s *sender) (*talk, error) {
 func (t *talk) noted(code, detail string) {
 	said := code + ": " + detail
 	t.notice.Store(&said)
-	if code == "udp" {
+	switch code {
+	case "udp":
 		t.over.CompareAndSwap(nil, &detail)
+	case session.EventsLost:
+		t.lost.Store(&detail)
 	}
 }
 
-// sayOver tells once that events go over HTTP.
-func (t *talk) sayOver() {
+// sayNoted tells once that events go over HTTP, and each time that some are lost.
+func (t *talk) sayNoted() {
+	if what := t.lost.Swap(nil); what != nil {
+		t.progress.clear()
+		fmt.Fprintf(t.stderr, "headgate send: events_lost: %s\n", *what)
+	}
 	if why := t.over.Load(); why != nil && t.overTo != "" {
 		t.progress.clear()
 		fmt.Fprintf(t.stderr, "headgate send: %s at %s (--quic-url says where QUIC is spoken)\n", *why, t.overTo)
@@ -192,7 +200,7 @@ func (t *talk) settle(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, max(t.options.timeout, time.Second))
 	defer cancel()
 	r, err := f.sent.Wait(limited)
-	t.sayOver()
+	t.sayNoted()
 	if err != nil {
 		return t.stopped(f, err)
 	}

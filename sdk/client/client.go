@@ -36,7 +36,8 @@ type Config struct {
 
 	// Listen opens the socket that the client sends from, anew for each connection; a UDP socket at any port.
 	Listen func() (net.PacketConn, error)
-	// Notice is told why events wait: a gateway that holds them, a lost connection. It must be quick, and may be nil.
+	// Notice is told why events wait: a gateway that holds them, a lost connection; and, as events_lost, which events the gateway
+	// does not stand for any more, though they were acknowledged. It must be quick, and may be nil.
 	Notice func(code, detail string)
 }
 
@@ -46,6 +47,7 @@ type Client struct {
 	loss bool // events may be lost: datagrams are used
 	http *http.Client
 	turn time.Time // until when events go over HTTP, and UDP is not tried; used by run
+	told uint64    // the last that was settled over QUIC, which the session knows; used by run
 	end  context.CancelFunc
 	done chan struct{} // closed when run has ended
 

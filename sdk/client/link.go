@@ -134,6 +134,10 @@ func (l *link) open() error {
 		return fmt.Errorf("the gateway answers HELLO with %T", f)
 	}
 	l.level, l.settled, l.credit = w.Level, w.Settled, int64(w.Credit)
+	if told := l.c.told; w.Settled < told {
+		cfg.Notice(session.EventsLost, fmt.Sprintf("the gateway has acknowledged the events up to %d and stands for those up to %d: what is between was lost, or it has forgotten the session", told, w.Settled))
+		l.c.told = w.Settled
+	}
 	return nil
 }
 
@@ -226,6 +230,12 @@ func (l *link) result(f *session.Result) {
 // ack settles what has its result and has come as far as that says. The watermark of delivered stays behind what came to durable
 // only, and the results that follow say for themselves that they are delivered.
 func (l *link) ack(f *session.Ack) {
+	before := l.c.settled()
+	defer func() {
+		if now := l.c.settled(); now > before {
+			l.c.told = now
+		}
+	}()
 	l.c.settle(f.UpTo, func(b *Batch) bool {
 		level := b.result.Level
 		if !b.known { // its result is forgotten
