@@ -211,24 +211,30 @@ func (s *Server) Run(ctx context.Context) (err error) {
 
 // Shutdown stops accepting, closes idle connections, lets requests in progress be answered with Connection: close, and
 // returns when none is left. When ctx ends first, the connections that are left are dropped and its error is returned.
-func (s *Server) Shutdown(ctx context.Context) (failed error) {
+func (s *Server) Shutdown(ctx context.Context) error {
 	if len(s.lns) == 0 {
 		return nil
 	}
+	dropped := make(chan struct{})
+	// Both sides at once: what goes on over QUIC may hold the stop up when nothing is left over TCP, and http3 waits for what it closes.
+	cancel := context.AfterFunc(ctx, func() { defer close(dropped); s.drop() })
 	err := s.shut()
+	overQUIC := make(chan error, 1)
 	if s.quic != nil {
-		over := make(chan error, 1)
-		go func() { over <- s.quic.shutdown(ctx) }()
-		defer func() { failed = errors.Join(failed, <-over) }()
+		go func() { overQUIC <- s.quic.shutdown(ctx) }()
+	} else {
+		close(overQUIC)
 	}
 	silent := time.AfterFunc(silentTime, func() { s.open.kill(func(c *conn) bool { return c.silent.Load() }) })
 	defer silent.Stop()
 	if s.fast != nil {
 		s.fast.stop(s.open)
 	}
-	err = errors.Join(err, s.http.ShutdownWithContext(ctx))
-	if ctx.Err() != nil {
-		s.drop()
+	err = errors.Join(err, s.http.ShutdownWithContext(ctx), <-overQUIC)
+	if !cancel() {
+		if <-dropped; !errors.Is(err, ctx.Err()) {
+			err = errors.Join(err, ctx.Err())
+		}
 	}
 	return err
 }
