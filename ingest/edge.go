@@ -196,9 +196,13 @@ func (e *edge) bodyTime(length int64) time.Duration {
 	return bodyTime(length)
 }
 
-// isLast reports whether the connection is closed behind an answer.
+// isLast reports whether the connection is closed behind an answer. Behind that of an old one there may be further requests.
 func (e *edge) isLast(c *conn, a *answer, start time.Time) bool {
-	return a.close || e.age > 0 && start.Sub(c.since) > e.age
+	if e.age > 0 && start.Sub(c.since) > e.age {
+		c.linger.Store(true)
+		return true
+	}
+	return a.close
 }
 
 // begin is called before an answer is written, which the connection owes memory for until it is sent.

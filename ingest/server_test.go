@@ -146,6 +146,18 @@ func TestH05ConnectionAge(t *testing.T) {
 	c.closed()
 }
 
+// H05: what a client sent behind the last request of an old connection does not cost it the answer, as a reset would.
+func TestH05LastAnswerOfAnOldConnectionArrives(t *testing.T) {
+	g := serve(t, Config{MaxConnectionAge: time.Nanosecond}, &fakeStream{})
+	c := g.dial().send(strings.Repeat(request11(events, "1\n", ndjson), 1000)) // more than is read at once
+	if r := c.answer().want(t, 200, ""); !r.Close {
+		t.Error("an old connection stays open")
+	}
+	if rest, err := io.ReadAll(c.r); err != nil || len(rest) > 0 {
+		t.Errorf("behind the answer: %q, %v", rest, err)
+	}
+}
+
 func TestH10MaxConnections(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg     Config
