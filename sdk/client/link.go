@@ -135,7 +135,7 @@ func (l *link) open() error {
 	}
 	l.level, l.settled, l.credit = w.Level, w.Settled, int64(w.Credit)
 	if told := l.c.told; w.Settled < told {
-		cfg.Notice(session.EventsLost, fmt.Sprintf("the gateway has acknowledged the events up to %d and stands for those up to %d: what is between was lost, or it has forgotten the session", told, w.Settled))
+		cfg.Notice(session.EventsLost, fmt.Sprintf("the gateway has acknowledged the events up to %d and stands for those up to %d: what is between may be lost", told, w.Settled))
 		l.c.told = w.Settled
 	}
 	return nil
