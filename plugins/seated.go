@@ -1,12 +1,16 @@
 package plugins
 
-import "time"
+import (
+	"runtime"
+	"time"
+)
 
 // seated is how one call of a guest stands with the seats.
 type seated struct {
 	worked time.Duration // computed in this call, by what it visited: never much more than it did
 	since  time.Duration // what worked was when it got its seat
-	waited time.Duration // for a seat, in this call
+	rested time.Duration // what worked was when it rested last
+	waited time.Duration // for a seat, in this call, and while it rested
 	on     bool          // it has one
 }
 
@@ -18,6 +22,9 @@ const mostWorked = 100 * time.Microsecond
 // wait for one.
 func (l *leash) place() bool {
 	if l.on {
+		if l.seats.only && l.worked-l.rested >= restFrom {
+			l.pause()
+		}
 		if l.worked-l.since < seatTurn || !l.seats.asked() {
 			return true
 		}
@@ -28,6 +35,15 @@ func (l *leash) place() bool {
 	l.last, l.since = time.Since(l.began), l.worked // waiting is no time of its own
 	l.waited += l.last - began
 	return l.on
+}
+
+// pause lets those run that wait for the only processor.
+func (l *leash) pause() {
+	began := l.last
+	time.Sleep(restTime)
+	runtime.Gosched()                                // who has slept comes before all that are ready
+	l.last, l.rested = time.Since(l.began), l.worked // resting is no time of its own
+	l.waited += l.last - began
 }
 
 // left is how much of rest there is, at least the shortest time; 0 when there is no end.

@@ -11,7 +11,8 @@ import (
 // it computes, and the requests of other streams lack it. So a guest that computes for long has a seat, of which there is one less
 // than there are processors. A nil *seats holds nobody up.
 type seats struct {
-	all int // may be taken
+	all  int  // may be taken
+	only bool // there is one processor: who has the seat leaves none to the others, and rests in between
 
 	mu    sync.Mutex // guards the rest
 	taken int
@@ -21,6 +22,8 @@ type seats struct {
 const (
 	seatFrom = 4 * time.Millisecond  // of computing in one call: from then on a guest does not compute without a seat
 	seatTurn = 10 * time.Millisecond // of computing on a seat that others wait for
+	restFrom = 2 * time.Millisecond  // of computing on the only processor between two rests
+	restTime = 50 * time.Microsecond // at least: the runtime looks for what came from the network when nothing is ready
 )
 
 // newSeats leaves one core of so many to those who do not compute for long. Of 0 there are none.
@@ -28,7 +31,7 @@ func newSeats(cores int) *seats {
 	if cores == 0 {
 		return nil
 	}
-	return &seats{all: max(1, cores-1)}
+	return &seats{all: max(1, cores-1), only: cores == 1}
 }
 
 // wait takes a seat when it is its turn, and gives up after so long, if that is not 0, or when of has ended, if there is one.

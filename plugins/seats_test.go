@@ -151,5 +151,26 @@ func TestF61AGuestThatWasHeldUpNeedsNoSeat(t *testing.T) {
 	})
 }
 
+// On the only processor a guest that computes rests, so that others are served; where there are more, it does not.
+func TestF61AGuestOnTheOnlyProcessorRests(t *testing.T) {
+	for cores, want := range map[int]time.Duration{1: 2 * restTime, 2: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			g := newGuest(nil, newSeats(cores))
+			g.limit = time.Hour
+			g.start()
+			for g.worked = seatFrom; g.worked <= seatFrom+2*restFrom; g.worked += restFrom {
+				g.check()
+			}
+			if g.waited != want {
+				t.Errorf("%d cores: it rested for %v, want %v", cores, g.waited, want)
+			}
+			if g.spent != 0 {
+				t.Errorf("%v of rest count as its own", g.spent)
+			}
+			g.leave()
+		})
+	}
+}
+
 // mostVisits is how many slices of fuel a guest has before it takes a seat, at least.
 const mostVisits = int(seatFrom / mostWorked)
