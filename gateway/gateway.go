@@ -33,7 +33,6 @@ type Deps struct {
 	Build    admin.Build
 	Compiler []string  // command that calls plugins.CompileModule with its last arguments; empty: modules are compiled here
 	Out      io.Writer // gets the commands to try, once ready; nil: nobody
-	Waited   func()    // called before a stream's first sync that a request waits for; nil: nobody is told
 }
 
 // Gateway is one running product.

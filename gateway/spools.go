@@ -68,7 +68,7 @@ func (g *Gateway) openSpool(s *stream) (*spool.Spool, error) {
 	if to.bus != nil && to.bus.tail {
 		cfg.TailBytes, cfg.TailAge = int64(g.cfg.Spool.Tail.Bytes), time.Duration(g.cfg.Spool.Tail.Age)
 	}
-	return spool.New(cfg, spool.Deps{Files: files, Space: g.space, Log: g.log, Lost: g.loser(s, "the spool"), Waited: g.deps.Waited})
+	return spool.New(cfg, spool.Deps{Files: files, Space: g.space, Log: g.log, Lost: g.loser(s, "the spool")})
 }
 
 // room returns nil when the stream may take more, else an *event.Problem.

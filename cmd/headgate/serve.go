@@ -61,7 +61,7 @@ func serve(ctx context.Context, src config.Sources) error {
 	for _, w := range warnings {
 		log.Warn(w)
 	}
-	g, err := gateway.New(cfg, gateway.Deps{Log: log, Build: build(), Compiler: compiler(), Out: os.Stdout, Waited: oneMore()})
+	g, err := gateway.New(cfg, gateway.Deps{Log: log, Build: build(), Compiler: compiler(), Out: os.Stdout})
 	if err != nil {
 		return usageError(err)
 	}

@@ -43,27 +43,3 @@ func TestAnIdleSpoolGivesItsFileBack(t *testing.T) {
 		_ = s.stop()
 	})
 }
-
-// Who runs the spool learns once that somebody waits for its syncs, before the first one.
-func TestWaitingForSyncsIsSaidOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		said := 0
-		s, err := New(Config{}, Deps{Files: newMemory(), Waited: func() { said++ }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := run(t, s)
-		written := make(chan bool, 1)
-		r.Append(&Entry{Frame: frame(0, 1, 1, 1700), Done: func() { written <- true }})
-		if <-written; said != 0 {
-			t.Error("nobody waits, and it was said")
-		}
-		for n := range uint64(3) {
-			r.Append(&Entry{Frame: frame(0, n+2, 1, 1700), Waited: true, Done: func() { written <- said == 1 }})
-			if !<-written {
-				t.Error("it was not said once")
-			}
-		}
-		_ = r.stop()
-	})
-}

@@ -32,8 +32,6 @@ type Deps struct {
 	Space *Space // how much there may be; unbounded when nil
 	Log   *slog.Logger
 	Lost  func() // called when a frame is found damaged while the spool is in use; nil: nobody is told
-	// Waited is called by Run before the first sync that somebody waits for; nil: nobody is told.
-	Waited func()
 }
 
 const (
@@ -50,7 +48,6 @@ type Spool struct {
 	space   *Space
 	log     *slog.Logger
 	lost    func() // nil for nobody
-	onWait  func() // likewise
 	cursor  *cursor
 	numbers *numbers
 
@@ -150,7 +147,7 @@ func New(cfg Config, deps Deps) (*Spool, error) {
 	if deps.Space == nil {
 		deps.Space = NewSpace(0, 0, nil)
 	}
-	s := &Spool{cfg: cfg, files: deps.Files, space: deps.Space, log: deps.Log.With("stream", cfg.Stream), lost: deps.Lost, onWait: deps.Waited, work: make(chan struct{}, 1)}
+	s := &Spool{cfg: cfg, files: deps.Files, space: deps.Space, log: deps.Log.With("stream", cfg.Stream), lost: deps.Lost, work: make(chan struct{}, 1)}
 	s.cfg.SegmentBytes = cmp.Or(cfg.SegmentBytes, deps.Space.segment())
 	if s.cfg.tails() && cfg.SegmentBytes == 0 { // it goes by whole segments
 		s.cfg.SegmentBytes = min(s.cfg.SegmentBytes, max(s.cfg.TailBytes/4, 1))

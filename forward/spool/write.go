@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/headgate-io/headgate/internal/failpoint"
@@ -76,7 +75,6 @@ func (s *Spool) Close() {
 // commit writes and syncs the group and tells who waits for it. After a failure it says how long to leave the disk
 // alone; the group stays, and goes to a new file.
 func (w *writer) commit() (pause time.Duration) {
-	w.tell()
 	began := time.Now()
 	if err := w.write(began); err != nil {
 		w.pause = min(max(2*w.pause, firstPause), longPause)
@@ -96,14 +94,6 @@ func (w *writer) commit() (pause time.Duration) {
 	}
 	w.group = w.group[:0]
 	return 0
-}
-
-// tell says once that somebody waits for syncs.
-func (w *writer) tell() {
-	if w.onWait != nil && slices.ContainsFunc(w.group, func(e *Entry) bool { return e.Waited }) {
-		w.onWait()
-		w.onWait = nil
-	}
 }
 
 // write makes the group last.
