@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"slices"
 	"time"
 )
 
@@ -42,6 +43,7 @@ func (w *writer) gather(now time.Time) (wait time.Duration, done bool) {
 		if n > 0 {
 			w.took(l, n)
 			w.group = append(w.group, l.entries[:n]...)
+			l.writing = append(l.writing, l.entries[:n]...)
 			left := copy(l.entries, l.entries[n:])
 			clear(l.entries[left:])
 			l.entries = l.entries[:left]
@@ -83,6 +85,8 @@ func (w *writer) unconfirmed(group []*Entry) []*Entry {
 			kept = append(kept, e)
 			continue
 		}
+		l := &w.lanes[e.Partition]
+		l.writing = slices.DeleteFunc(l.writing, func(of *Entry) bool { return of == e })
 		w.mu.Unlock()
 		e.Done()
 		w.mu.Lock()

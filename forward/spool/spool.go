@@ -72,7 +72,8 @@ type Spool struct {
 // lane is what the spool knows of one partition.
 type lane struct {
 	entries   []*Entry // not written yet, in order
-	waited    int      // of them somebody waits for so many
+	writing   []*Entry // before them, those that are being written
+	waited    int      // of entries somebody waits for so many
 	refs      []ref    // written and not confirmed, in order
 	tail      []ref    // written and confirmed, in order, as far as it is kept
 	confirmed uint64   // number up to which everything is confirmed
@@ -167,7 +168,7 @@ func (s *Spool) Append(e *Entry) {
 	}
 	s.mu.Lock()
 	l := &s.lanes[e.Partition]
-	if e.Last() <= l.confirmed {
+	if e.Last() <= l.confirmed && s.mayLeaveOut() {
 		s.mu.Unlock()
 		e.Done()
 		return

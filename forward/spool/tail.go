@@ -61,13 +61,13 @@ func (w *writer) forget(seg *segment) {
 	}
 }
 
-// Again reads the first frame of the partition that ends behind the event of that number, confirmed or not; ok is false when there
-// is none. f.Payload is used again where it has room. What is damaged is passed over.
+// Again reads the first frame of the partition that ends behind the event of that number, confirmed or not, written or still to be; ok is
+// false when there is none. f.Payload is used again where it has room. What is damaged is passed over.
 func (s *Spool) Again(partition int32, after uint64, f *Frame) (ok bool, err error) {
 	for {
-		r, ok := s.kept(partition, after)
+		r, ok := s.kept(partition, after, f)
 		if !ok {
-			return false, nil
+			return f.First > 0, nil
 		}
 		_, err := readRecord(r.seg.file, r.off, r.seg.salt, f)
 		s.release(r.seg)
@@ -81,7 +81,8 @@ func (s *Spool) Again(partition int32, after uint64, f *Frame) (ok bool, err err
 	}
 }
 
-func (s *Spool) kept(partition int32, after uint64) (ref, bool) {
+// kept returns where that frame is, and keeps its file open until release. One that is in memory alone it copies into f; else f.First is 0.
+func (s *Spool) kept(partition int32, after uint64, f *Frame) (ref, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := &s.lanes[partition]
@@ -96,6 +97,17 @@ func (s *Spool) kept(partition int32, after uint64) (ref, bool) {
 			if !refs[i].seg.gone {
 				refs[i].seg.readers++
 				return refs[i], true
+			}
+		}
+	}
+	f.First = 0
+	for _, entries := range [][]*Entry{l.writing, l.entries} {
+		for _, e := range entries {
+			if e.Last() > after {
+				payload := append(f.Payload[:0], e.Payload...)
+				*f = e.Frame
+				f.Payload = payload
+				return ref{}, false
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package spool
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -65,6 +66,33 @@ func TestN02ATailIsKept(t *testing.T) {
 	if n := len(again(t, s.Spool, 0, 0)); n > 2 {
 		t.Errorf("%d frames of a tail that is off", n)
 	}
+}
+
+// F19: a backend that confirms a frame before it is handed over, or while it waits to be written, may lose it all the same.
+func TestF19ATailHasWhatWasConfirmedFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, newMemory(), Config{TailBytes: 1 << 20, TailAge: time.Hour, Linger: time.Second}, nil)
+		early, waiting, open := frame(0, 1, 2, 200), frame(0, 3, 2, 300), frame(0, 5, 2, 100)
+		s.Advance(0, early.Last(), 0)
+		s.add(early)
+		written := make(chan struct{}, 2)
+		for _, f := range []Frame{waiting, open} {
+			s.Append(&Entry{Frame: f, Done: func() { written <- struct{}{} }})
+		}
+		s.Advance(0, waiting.Last(), 0)
+		want := []Frame{early, waiting, open}
+		same(t, again(t, s.Spool, 0, 0), want)
+		if len(written) > 0 {
+			t.Error("it was written before its time")
+		}
+		<-written
+		<-written
+		same(t, again(t, s.Spool, 0, 0), want)
+		if l := &s.lanes[0]; len(l.tail) != 2 || len(l.refs) != 1 || len(l.writing) != 0 {
+			t.Errorf("%d frames of a tail, %d that are not confirmed, %d that are being written", len(l.tail), len(l.refs), len(l.writing))
+		}
+		_ = s.stop()
+	})
 }
 
 // A tail is bounded, by size and age, and gives way to what is not confirmed: new work is refused only when it has gone.

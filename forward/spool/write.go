@@ -172,6 +172,9 @@ func (w *writer) index(began time.Time) {
 		if i+1 < len(w.offs) {
 			end = w.offs[i+1]
 		}
+		l := &w.lanes[e.Partition]
+		clear(l.writing)
+		l.writing = l.writing[:0]
 		w.enter(e, ref{first: e.First, events: uint32(e.Events), size: uint32(end - w.offs[i]), seg: seg, off: seg.size + w.offs[i]})
 	}
 	seg.size += int64(len(w.buf))
