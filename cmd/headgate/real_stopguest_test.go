@@ -56,7 +56,9 @@ func stopBesideGuests(t *testing.T, wasm []byte, of []string) {
 			t.Errorf("while guests compute, a stream without one answers %d %s", status, answer)
 		}
 	}
-	p.terminate()
+	if code := p.terminate(); code != 1 {
+		t.Errorf("exit %d after what was computed was cut off", code)
+	}
 	ended()
 	if log := p.log.String(); strings.Contains(log, "plugin failed") || !strings.Contains(log, `"msg":"stopped"`) {
 		t.Errorf("a guest ended at its own deadline, or the stop did not:\n%s", log)
