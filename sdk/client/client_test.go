@@ -131,7 +131,6 @@ func TestO05WhatCanPassIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A batch that is refused for good fails alone.
 // What can be sent later is, over HTTP: UDP, which takes 2 s to be found blocked, is not tried again each time.
 func TestF60RefusalsDoNotEndHTTPsTurn(t *testing.T) {
 	n := &node{codes: []int{429, 503, 429}}
@@ -158,6 +157,7 @@ func TestF60RefusalsDoNotEndHTTPsTurn(t *testing.T) {
 	}
 }
 
+// A batch that is refused for good fails alone.
 func TestRefusedBatchOverHTTP(t *testing.T) {
 	n := &node{codes: []int{400}}
 	c := overHTTP(t, n)
