@@ -18,6 +18,7 @@
 // What should change:
 //
 //	meter, sketch, heavy, named  what was assigned, and which keys are heavy
-//	planner, plan                the changes that are needed now: plan_keys, plan_fluid, plan_moves, plan_size, plan_limits
+//	planner, plan                the changes that are needed now: plan_keys, plan_fluid, plan_moves, plan_size,
+//	                             plan_limits, plan_weights
 //	guards                       why a change has to wait
 package partitioner

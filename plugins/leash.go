@@ -73,7 +73,7 @@ func (h halted) Error() string {
 	return "its calls are nested too deep"
 }
 
-// check panics when the guest has used up its time.
+// check panics when the guest has used up its time, or nobody waits for what it computes.
 func (l *leash) check() {
 	now := time.Since(l.began)
 	l.spent += min(now-l.last, mostBetween*time.Duration(1+l.debt))

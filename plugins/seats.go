@@ -9,7 +9,7 @@ import (
 
 // seats bounds how many guests compute for long at the same time. Compiled code keeps one of the Go runtime's processors as long as
 // it computes, and the requests of other streams lack it. So a guest that computes for long has a seat, of which there is one less
-// than there are processors. A nil *seats holds nobody up.
+// than there are processors, and at least one. A nil *seats holds nobody up.
 type seats struct {
 	all  int  // may be taken
 	only bool // there is one processor: who has the seat leaves none to the others, and rests in between
