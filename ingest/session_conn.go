@@ -110,7 +110,7 @@ func (sc *sessionConn) next() bool {
 	sc.mu.Lock()
 	sc.first = true
 	sc.mu.Unlock()
-	sc.further() // those that came with it
+	sc.further() // one that came with it
 	sc.serve(str)
 	sc.mu.Lock()
 	defer sc.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/headgate-io/headgate/sdk/session"
 )
 
-// A second session on a connection begins within the time after which quiet connections are looked at, also behind one that stalls, and from
-// then on further ones begin at once. While there is one, nobody waits for others.
+// A second session that comes when the first runs begins within the time after which quiet connections are looked at, also behind one that
+// stalls, and from then on further ones begin at once. While there is one, nobody waits for others.
 func TestFurtherSessionsOfAConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := serveSessions(t, &fakeStream{})
@@ -34,6 +34,30 @@ func TestFurtherSessionsOfAConnection(t *testing.T) {
 		first.str.Write([]byte{'\n'})
 		c.open()
 		c.welcome(hello("z"))
+	})
+}
+
+// A second session whose stream comes before the first has its WELCOME begins at once, before quiet connections are looked at.
+func TestASecondSessionBesideHelloBeginsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := serveSessions(t, &fakeStream{})
+		defer g.end()
+		c := g.dialFor(session.Protocol)
+		defer c.close()
+		c.open()
+		first, text := *c, hello("a").Append(nil)
+		first.str.Write(text[:1])
+		<-time.After(30 * time.Millisecond) // it has come, and nobody accepts another one
+		began := time.Now()
+		c.open()
+		c.send(hello("b"))
+		<-time.After(30 * time.Millisecond)
+		first.str.Write(text[1:])
+		first.until(is[*session.Welcome])
+		c.until(is[*session.Welcome])
+		if took := time.Since(began); took > lookAgain/2 {
+			t.Errorf("it began after %v", took)
+		}
 	})
 }
 

@@ -61,6 +61,7 @@ func (a *attachment) begin(ctx context.Context, h *session.Hello) *session.Error
 		return no
 	}
 	a.welcome(h)
+	a.conn.further() // of streams that are opened together, the second has mostly come by now
 	return nil
 }
 

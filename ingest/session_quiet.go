@@ -14,7 +14,8 @@ type unheard interface {
 
 // quiet looks for the datagrams of connections that should send none: quic-go holds up to 128 of a connection until they are read, and a
 // goroutine that waited for them on each would be a tenth of what it holds. So would be one that waited for the second stream of a
-// connection, of which most have none: it begins that much later. It looks only while there are such connections.
+// connection, of which most have none: where that comes later than the HELLO of the first, it begins that much later. It looks only while
+// there are such connections.
 type quiet struct {
 	mu   sync.Mutex
 	all  map[unheard]struct{}
