@@ -13,6 +13,7 @@
 //	once                         the answer to a repetition under an Idempotency-Key
 //	deadline, stack              how long Accept may take, and how deep a goroutine is
 //	outcome, trial               the answer: its document and its counts
+//	date                         the field Date of the answer
 //	metrics                      what is counted
 //
 // HTTP/1.1:

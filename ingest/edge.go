@@ -24,8 +24,9 @@ type edge struct {
 	wait time.Duration // for the next byte of a body
 	age  time.Duration // of a connection before it is closed behind an answer, 0: no limit
 
-	cors *cors                  // nil: nothing is said to browsers
-	alt  atomic.Pointer[[]byte] // the value of Alt-Svc while HTTP/3 is spoken, else nil
+	cors  *cors                  // nil: nothing is said to browsers
+	alt   atomic.Pointer[[]byte] // the value of Alt-Svc while HTTP/3 is spoken, else nil
+	dates dates                  // of answers that are not fasthttp's
 
 	handover handover
 }

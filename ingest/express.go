@@ -18,7 +18,6 @@ type express struct {
 	ctx      context.Context // requests run under it
 	idle     time.Duration   // between requests
 	stopping atomic.Bool
-	date     atomic.Pointer[dateLine]
 }
 
 // run answers requests until there is one that is not for it, whose bytes are then in c.express.exchange, or the connection ends. It is

@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/quic-go/quic-go"
@@ -24,7 +23,6 @@ type h3 struct {
 	requests context.Context // in which requests run
 	server   *http3.Server
 	sessions *sessions // for pages that speak WebTransport
-	date     atomic.Pointer[dateLine]
 
 	mu    sync.Mutex // guards what follows
 	conns map[*h3Conn]struct{}

@@ -12,7 +12,6 @@ import (
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
 	"github.com/quic-go/quic-go/quicvarint"
-	"github.com/valyala/fasthttp"
 )
 
 // reply3 composes an answer over HTTP/3: it goes out in one write, and so mostly in one packet. It is used again.
@@ -43,7 +42,7 @@ func (r *reply3) field(name, value string) {
 func (r *reply3) compose(h *h3, a *answer, origins []string, bare bool) []byte {
 	r.fields.Reset()
 	r.field(":status", strconv.Itoa(a.status))
-	r.field("date", h.dated(time.Now()))
+	r.field("date", h.dates.at(time.Now()))
 	if a.mediaType != "" {
 		r.field("content-type", a.mediaType)
 	}
@@ -75,17 +74,6 @@ func fieldName3(name string) string {
 		return "x-request-id"
 	}
 	return strings.ToLower(name)
-}
-
-// dated is the value of Date.
-func (h *h3) dated(now time.Time) string {
-	second := now.Unix()
-	if d := h.date.Load(); d != nil && d.second == second {
-		return d.text
-	}
-	d := &dateLine{second, string(fasthttp.AppendHTTPDate(nil, now))}
-	h.date.Store(d)
-	return d.text
 }
 
 // write3 takes the stream over from http3, which makes a map, a copy and a write of each part of an answer, and ends it.
