@@ -98,7 +98,7 @@ type Entry struct {
 	Frame
 	Waited bool // somebody waits for it: it is written at once
 	More   bool // or rather soon: together with others that are about to be appended, the last of them without More
-	// Done is called once: when the frame is safe, or confirmed before it was written. It is called by Run, or by
+	// Done is called once: when the frame is safe, or need not be written as it is confirmed. It is called by Run, Append or
 	// Advance, and must not call the spool.
 	Done func()
 

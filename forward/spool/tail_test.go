@@ -2,6 +2,7 @@ package spool
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,6 +91,40 @@ func TestF19ATailHasWhatWasConfirmedFirst(t *testing.T) {
 		same(t, again(t, s.Spool, 0, 0), want)
 		if l := &s.lanes[0]; len(l.tail) != 2 || len(l.refs) != 1 || len(l.writing) != 0 {
 			t.Errorf("%d frames of a tail, %d that are not confirmed, %d that are being written", len(l.tail), len(l.refs), len(l.writing))
+		}
+		_ = s.stop()
+	})
+}
+
+// F19: while the disk takes nothing, what it should have is read from memory, until the backend confirms it: then it is not written any more.
+func TestF19WhatADiskDoesNotTakeIsReadFromMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var fails atomic.Bool
+		fails.Store(true)
+		s := start(t, failingSyncs{newMemory(), fails.Load}, Config{TailBytes: 1 << 20, TailAge: time.Hour}, nil)
+		var frames []Frame
+		done := make(chan uint64, 3)
+		for i := range uint64(3) {
+			f := frame(0, 2*i+1, 2, 200)
+			frames = append(frames, f)
+			s.Append(&Entry{Frame: f, Waited: true, Done: func() { done <- f.First }})
+		}
+		synctest.Wait() // the first write has failed
+		same(t, again(t, s.Spool, 0, 0), frames)
+		s.Advance(0, frames[0].Last(), 0)
+		if first := <-done; first != frames[0].First {
+			t.Errorf("%d is done, and %d is confirmed", first, frames[0].First)
+		}
+		same(t, again(t, s.Spool, 0, 0), frames[1:])
+		if len(done) > 0 {
+			t.Error("what is nowhere is done")
+		}
+		fails.Store(false)
+		<-done
+		<-done
+		same(t, again(t, s.Spool, 0, 0), frames[1:])
+		if l := &s.lanes[0]; len(l.refs) != 2 || len(l.writing) != 0 {
+			t.Errorf("%d frames are written, %d are being written", len(l.refs), len(l.writing))
 		}
 		_ = s.stop()
 	})
