@@ -32,14 +32,21 @@ func TestAnAlarmCalls(t *testing.T) {
 	}
 }
 
+// What it was set to before it was closed does not come, which another alarm tells that was set for later.
 func TestAClosedAlarmIsSilent(t *testing.T) {
-	called := make(chan bool, 1)
+	called := make(chan bool, 10)
 	a := New(func() { called <- true })
-	a.Set(time.Hour)
+	a.Set(5 * time.Millisecond)
 	a.Close()
-	a.Set(time.Hour)
-	a.Close()
-	if len(called) > 0 {
+	before := len(called)
+	rang := make(chan bool)
+	b := New(func() { rang <- true })
+	defer b.Close()
+	b.Set(10 * time.Millisecond)
+	<-rang
+	if len(called) != before {
 		t.Error("called")
 	}
+	a.Set(time.Hour)
+	a.Close()
 }
