@@ -69,9 +69,10 @@ func (g *Gateway) recall(ctx context.Context, s *stream) {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, recallTime)
 			defer cancel()
-			q := jetstream.Recent{Stream: s.name, Gateway: g.folder.ID, Since: r.since, Bytes: recallRuns}
 			quiet := time.AfterFunc(recallQuiet, cancel)
 			defer quiet.Stop()
+			since := func(newest time.Time) time.Time { quiet.Reset(recallQuiet); return r.since(newest) } // the ends of lanes came
+			q := jetstream.Recent{Stream: s.name, Gateway: g.folder.ID, Since: since, Bytes: recallRuns}
 			err = b.reader.Recent(ctx, q, func(m jetstream.Message) error { r.run(&m); quiet.Reset(recallQuiet); return nil })
 		}
 		if err != nil {
