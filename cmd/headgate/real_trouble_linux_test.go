@@ -51,6 +51,8 @@ func TestLiveInTrouble(t *testing.T) {
 				server.start()
 			}
 		})
+		t.Log("the targets above hold while the backend confirms. When it ends in the middle of a split, the events of that key wait until all " +
+			"before them is confirmed, or until the split is abandoned after 5 s: then 5000 ms or +Inf parked is right. Later none begins before it is back: late onsets")
 	})
 	t.Run("the disk is full", func(t *testing.T) {
 		l := newLive(t, "source", 60, total)
